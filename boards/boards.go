@@ -16,7 +16,8 @@ import (
 )
 
 // A Board is one merged board: its cpu file, then its chip file, then its own, each changing only what it names.
-// The json tags are the names of the fields in board files; any other field is an error.
+// The json tags are the names of the fields in board files; any other field is an error. Package jsonfile checks their
+// values by the tags "is" and "keys"; lists with the tag merge:"append" accumulate over the levels.
 type Board struct {
 	Doc       string   `json:"doc,omitzero"`       // one line for people
 	Inherits  string   `json:"inherits,omitzero"`  // "chip/x" or "cpu/x"; "" in a cpu file
@@ -39,9 +40,9 @@ type Board struct {
 	RegistryBytes int    `json:"registry_bytes,omitzero"` // bytes for functions registered at run time
 	StackBytes    int    `json:"stack_bytes,omitzero"`    // bytes of stack; 0 means the operating system's
 	// milliseconds after which a stuck firmware is reset; 0 means never
-	WatchdogMS int `json:"watchdog_ms,omitzero"`
+	WatchdogMS int `json:"watchdog_ms,omitzero" is:"0..1048576"`
 	// time budget of a call in milliseconds unless the host sets one; 0 means none
-	BudgetMS int    `json:"budget_ms,omitzero"`
+	BudgetMS int    `json:"budget_ms,omitzero" is:"0..1073741824"`
 	LogLevel string `json:"log_level,omitzero"` // error, warn, info or debug
 
 	CFlags        []string `json:"cflags,omitzero" merge:"append"`  // for every C file; accumulates over the levels
@@ -50,18 +51,18 @@ type Board struct {
 	OperatorOpt   string   `json:"operator_opt,omitzero"`           // optimisation of the model's operators, as in "O2"
 	GraphExecutor string   `json:"graph_executor,omitzero"`         // device: the firmware can run graphs; "" means host
 	// the port's C and assembler files and headers; accumulates over the levels
-	Sources []Source `json:"sources,omitzero" merge:"append"`
+	Sources []Source `json:"sources,omitzero" merge:"append" is:"path .c|.S|.h"`
 
 	// macros of crt_config.h that configure the drivers; merged name by name
-	Defines map[string]string `json:"defines,omitzero"`
+	Defines map[string]string `json:"defines,omitzero" keys:"macro" is:"line"`
 
 	// the linker script and the start-up code (vector table, entry) in place of the template's; "" means the template's
-	LinkerScript Source   `json:"linker_script,omitzero"`
-	Startup      Source   `json:"startup,omitzero"`
-	Include      []Source `json:"include,omitzero" merge:"append"`   // folders in which C files find headers; accumulates
-	Settings     []Source `json:"settings,omitzero" merge:"append"`  // files of settings for an operating system's build; accumulates
-	Libraries    []Source `json:"libraries,omitzero" merge:"append"` // names of libraries, or their folders; accumulates
-	PostLink     PostLink `json:"post_link,omitzero"`                // a command that writes the image to flash, from the linked one
+	LinkerScript Source   `json:"linker_script,omitzero" is:"path .ld|.lds|.x|.S"`
+	Startup      Source   `json:"startup,omitzero" is:"path .c|.S"`
+	Include      []Source `json:"include,omitzero" merge:"append" is:"folder"` // folders in which C files find headers; accumulates
+	Settings     []Source `json:"settings,omitzero" merge:"append" is:"path"`  // files of settings for an operating system's build; accumulates
+	Libraries    []Source `json:"libraries,omitzero" merge:"append"`           // names of libraries, or their folders; accumulates
+	PostLink     PostLink `json:"post_link,omitzero"`                          // a command that writes the image to flash, from the linked one
 
 	// the chip's pins that its port can raise, as ranges with the names in its manual: "PA0-15"
 	Pins []string `json:"pins,omitzero"`
@@ -76,7 +77,7 @@ type Board struct {
 	SVDExcept []SVDExcept `json:"svd_except,omitzero" merge:"append"`
 
 	// the core's clock in Hz after the port has set it, which the device must report; 0 if unknown
-	CoreHz   int      `json:"core_hz,omitzero"`
+	CoreHz   int      `json:"core_hz,omitzero" is:"0..2147483648"`
 	Timer    Timer    `json:"timer,omitzero"`    // what the firmware measures time with
 	Platform Platform `json:"platform,omitzero"` // what boardsmith.platform must return
 	// false: its time does not follow the host's, as in an emulator that counts instructions, where it is the default
@@ -102,31 +103,31 @@ type Board struct {
 
 // An SVDExcept names macros, or addresses as they are written, that need not fit the SVD file of the chip.
 type SVDExcept struct {
-	Names  []string `json:"names,omitzero"`
-	Reason string   `json:"reason,omitzero"`
+	Names  []string `json:"names,omitzero" is:"required text"`
+	Reason string   `json:"reason,omitzero" is:"required"`
 }
 
 // A Region is one range of the memory map.
 type Region struct {
-	Name        string `json:"name,omitzero"`
-	Origin      Number `json:"origin,omitzero"` // first address
-	Size        Number `json:"size,omitzero"`   // bytes
-	Exec        bool   `json:"exec,omitzero"`   // code can run from it
+	Name        string `json:"name,omitzero" is:"required region"`
+	Origin      Number `json:"origin,omitzero" is:"/8"`        // first address
+	Size        Number `json:"size,omitzero" is:"required /8"` // bytes
+	Exec        bool   `json:"exec,omitzero"`                  // code can run from it
 	Nonvolatile bool   `json:"nonvolatile,omitzero"`
 	// erase units from the origin on; none if the memory is not erased
 	Sectors     []Sectors `json:"sectors,omitzero"`
-	EraseCycles int       `json:"erase_cycles,omitzero"` // rated; 0 means not limited
+	EraseCycles int       `json:"erase_cycles,omitzero" is:"0..2147483647"` // rated; 0 means not limited
 	// reserved for a bootloader, for example: never linked to, erased or written
 	Reserved bool `json:"reserved,omitzero"`
 	// false: the core's data cache, if it has one, does not hold its contents; default: the opposite of DMA
 	Cacheable *bool `json:"cacheable,omitzero"`
 	DMA       bool  `json:"dma,omitzero"` // DMA controllers of the chip or of a library read and write it
 	// C function, void f(void), that is called before the memory is used; "" if the chip's start makes it usable
-	Init string `json:"init,omitzero"`
+	Init string `json:"init,omitzero" is:"identifier"`
 	// of flash besides that of the code: the programmer that can write it; "" means none
 	Programmer string `json:"programmer,omitzero"`
 	// of such flash: "firmware", if no programmer can read it back; "" means that the programmer reads it
-	Verify string `json:"verify,omitzero"`
+	Verify string `json:"verify,omitzero" is:"firmware|"`
 }
 
 // verifyByFirmware is the value of Region.Verify for memory that only the firmware can read.
@@ -138,8 +139,8 @@ func (r Region) VerifiedByFirmware() bool { return r.Verify == verifyByFirmware 
 
 // Sectors are Count erase units of Size bytes, one after the other.
 type Sectors struct {
-	Count int    `json:"count,omitzero"`
-	Size  Number `json:"size,omitzero"` // bytes
+	Count int    `json:"count,omitzero" is:"required 1..4294967295"`
+	Size  Number `json:"size,omitzero" is:"required 2^n"` // bytes
 }
 
 // A Toolchain names a board's compiler.
@@ -153,18 +154,18 @@ type Toolchain struct {
 type ELF struct {
 	// as in "arm", "riscv", "x86-64"; "native" is the machine this program runs on
 	Machine string `json:"machine,omitzero"`
-	Class   int    `json:"class,omitzero"`  // 32 or 64
-	Endian  string `json:"endian,omitzero"` // little or big
+	Class   int    `json:"class,omitzero" is:"32|64"`       // 32 or 64
+	Endian  string `json:"endian,omitzero" is:"little|big"` // little or big
 	// soft or hard, where the machine has both; of RISC-V soft, single or double
-	FloatABI string `json:"float_abi,omitzero"`
+	FloatABI string `json:"float_abi,omitzero" is:"soft|hard|single|double"`
 	// Arch is the core's instruction set, as in "v7e-m" or "rv32imac". An object may need a subset of it.
 	Arch string `json:"arch,omitzero"`
 }
 
 // A Timer is the counter that times are measured with.
 type Timer struct {
-	Kind string `json:"kind,omitzero"` // systick, mtime, mcycle; chip: a timer of the chip's own
-	Hz   int    `json:"hz,omitzero"`   // counts in a second; 0 means the core's clock
+	Kind string `json:"kind,omitzero" is:"chip|mcycle|mtime|systick"` // systick, mtime, mcycle; chip: a timer of the chip's own
+	Hz   int    `json:"hz,omitzero" is:"0..2147483648"`               // counts in a second; 0 means the core's clock
 }
 
 // A Platform is the expected answer of boardsmith.platform. Unset fields are not compared.
@@ -172,7 +173,7 @@ type Platform struct {
 	ICache     *bool   `json:"icache,omitzero"`
 	DCache     *bool   `json:"dcache,omitzero"`
 	Prefetch   *bool   `json:"prefetch,omitzero"`
-	WaitStates *int    `json:"wait_states,omitzero"` // of the flash
+	WaitStates *int    `json:"wait_states,omitzero" is:"0..255"` // of the flash
 	FPU        *bool   `json:"fpu,omitzero"`
 	CPUID      *Number `json:"cpuid,omitzero"` // the core's identification register
 }
@@ -180,10 +181,10 @@ type Platform struct {
 // An Identification is the register by which a debug probe identifies the chip. The zero value means that there is
 // none.
 type Identification struct {
-	Address Number   `json:"address,omitzero"`
-	Mask    Number   `json:"mask,omitzero"`   // bits that are compared, without those of the revision
-	Values  []Number `json:"values,omitzero"` // accepted values of these bits
-	Source  string   `json:"source,omitzero"` // the document with these values
+	Address Number   `json:"address,omitzero" is:"0..4294967295 /4"`
+	Mask    Number   `json:"mask,omitzero" is:"0..4294967295"` // bits that are compared, without those of the revision
+	Values  []Number `json:"values,omitzero"`                  // accepted values of these bits
+	Source  string   `json:"source,omitzero"`                  // the document with these values
 }
 
 // Accepts reports whether a register value identifies an accepted chip.
@@ -206,11 +207,11 @@ type Link struct {
 	Args    []string `json:"args,omitzero"`
 	Install string   `json:"install,omitzero"` // of qemu: one command that installs it on Debian, for messages
 	// MinVersion is, of qemu, the first version of the emulator that has the machine, as in "9.1"; "" means any.
-	MinVersion string `json:"min_version,omitzero"`
-	USB        string `json:"usb,omitzero"` // of serial: vendor and product of the adapter, as in "0483:374b"
+	MinVersion string `json:"min_version,omitzero" is:"version"`
+	USB        string `json:"usb,omitzero" is:"usb"` // of serial: vendor and product of the adapter, as in "0483:374b"
 	// Interface is, of serial, the number of the USB interface that is the UART, where the adapter has several.
-	Interface *int `json:"interface,omitzero"`
-	Baud      int  `json:"baud,omitzero"` // of serial, qemu and tcp: bits a second; 0 means 115200
+	Interface *int `json:"interface,omitzero" is:"0..255"`
+	Baud      int  `json:"baud,omitzero" is:"1..100000000"` // of serial, qemu and tcp: bits a second; 0 means 115200
 	// Address is, of tcp, the bridge's host and port, as in "192.0.2.7:4000"; "" where each device has its own.
 	Address string `json:"address,omitzero"`
 
@@ -221,13 +222,13 @@ type Link struct {
 type Flash struct {
 	Programmer string `json:"programmer,omitzero"` // a programmer; none: there is nothing to write
 	// of openocd: its configuration files; of west with openocd: instead of the build's
-	Scripts []string `json:"scripts,omitzero"`
+	Scripts []string `json:"scripts,omitzero" is:"text"`
 	// of pyocd: its name of the chip; of west with pyocd: instead of the build's
 	Chip string `json:"chip,omitzero"`
 	// of west: one of the build's runners, instead of the one that it prefers
 	Runner string `json:"runner,omitzero"`
 	// vendor and product of the probe, where the UART is another USB device
-	USB string `json:"usb,omitzero"`
+	USB string `json:"usb,omitzero" is:"usb"`
 	// the probe and the chip behind it are emulated; their state is kept between runs
 	Emulated bool `json:"emulated,omitzero"`
 }
@@ -272,8 +273,8 @@ func (n Number) MarshalJSON() ([]byte, error) {
 
 // A Function is a C function of the packed form in one of the sources, and the name under which the host finds it.
 type Function struct {
-	Name   string `json:"name,omitzero"`   // as in "tvm.testing.reset_server"
-	Symbol string `json:"symbol,omitzero"` // the C identifier
+	Name   string `json:"name,omitzero" is:"required function"`     // as in "tvm.testing.reset_server"
+	Symbol string `json:"symbol,omitzero" is:"required identifier"` // the C identifier
 }
 
 // An Origin is where a field's value was written.

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"math/bits"
 	"path"
 	"regexp"
@@ -14,21 +13,11 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
-// sourceKinds lists the file name extensions of a port's files.
-var sourceKinds = []string{".c", ".S", ".h"}
-
-const maxStackBytes = 1 << 24 // a larger value is a mistake
-
 var (
-	functionRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
-	symbolRE   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	defineRE   = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
-	regionRE   = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
-	versionRE  = regexp.MustCompile(`^[0-9]{1,4}(\.[0-9]{1,4}){0,3}$`)
-	usbRE      = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{4}$`)
+	symbolRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	regionRE = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 )
 
 // check returns the first error in the merged board, with file and line.
@@ -37,7 +26,7 @@ func (b *Board) check() error {
 		return err
 	}
 	for _, check := range []func() error{
-		b.checkMissing, b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkOwn, b.checkDefines,
+		b.checkMissing, b.checkLink, b.checkFlash, b.checkOwn, b.checkDefines,
 		b.checkMeasurePin, b.checkIdentification, b.checkNumbers, b.checkMemory, b.checkPlace, b.checkModelAt, b.checkRest,
 	} {
 		if err := check(); err != nil {
@@ -96,38 +85,6 @@ func (b *Board) checkMissing() error {
 	return b.wrong(strings.Join(missing, ", "), "missing")
 }
 
-// notUSB is what is wrong with a USB device in a board file.
-const notUSB = "%q is not vendor:product in small hexadecimal digits, as in 0483:374b"
-
-func (b *Board) checkToolchain() error {
-	if b.Partial && b.Toolchain == (Toolchain{}) {
-		return nil
-	}
-	if b.Toolchain.CC == "" {
-		return b.wrong("toolchain.cc", "no compiler")
-	}
-	if b.Toolchain.AR == "" {
-		return b.wrong("toolchain.ar", "no archiver")
-	}
-	return nil
-}
-
-func (b *Board) checkSources() error {
-	for _, s := range b.Sources {
-		if err := plainPath(s.Name, sourceKinds); err != nil {
-			return s.wrong("sources", err)
-		}
-	}
-	for _, f := range b.Functions {
-		if !functionRE.MatchString(f.Name) || !symbolRE.MatchString(f.Symbol) {
-			return b.wrong("functions",
-				"name %q or symbol %q: a name has letters, digits, dots and underscores, a symbol is a C identifier", f.Name,
-				f.Symbol)
-		}
-	}
-	return nil
-}
-
 // definedBy maps macros of crt_config.h to the fields that define them.
 var definedBy = map[string]string{
 	"BOARDSMITH_ARENA_BYTES": "arena_kib", "BOARDSMITH_BAUD": "link.baud", "BOARDSMITH_BUDGET_MS": "budget_ms",
@@ -138,18 +95,11 @@ var definedBy = map[string]string{
 	"TVM_CRT_MAX_PACKET_SIZE_BYTES": "packet_bytes",
 }
 
-// checkDefines keeps the names and values fit for a line of C.
+// checkDefines returns an error for a macro that a field defines.
 func (b *Board) checkDefines() error {
 	for _, name := range slices.Sorted(maps.Keys(b.Defines)) {
-		at := "defines." + name
-		if !defineRE.MatchString(name) {
-			return b.wrong(at, "a name has capitals, digits and underscores, as in UART_BASE")
-		}
 		if field, ok := definedBy[name]; ok {
-			return b.wrong(at, "the field %s defines it", field)
-		}
-		if v := b.Defines[name]; strings.Contains(v, `\`) || strings.Contains(v, "/*") || strings.Contains(v, "//") {
-			return b.wrong(at, "%q is not one line of C without comments", v)
+			return b.wrong("defines."+name, "the field %s defines it", field)
 		}
 	}
 	return nil
@@ -157,18 +107,11 @@ func (b *Board) checkDefines() error {
 
 func (b *Board) checkIdentification() error {
 	i := b.Identification
-	if i.Address == 0 && i.Mask == 0 && len(i.Values) == 0 && i.Source == "" {
-		return nil
-	}
 	switch {
-	case i.Address%4 != 0 || i.Address > math.MaxUint32:
-		return b.wrong("identification.address", "0x%x is not the address of a word of 32 bits", uint64(i.Address))
-	case i.Mask == 0 || i.Mask > math.MaxUint32:
-		return b.wrong("identification.mask", "0x%x is not a mask of 32 bits", uint64(i.Mask))
-	case len(i.Values) == 0:
-		return b.wrong("identification", "no values")
-	case i.Source == "":
-		return b.wrong("identification", "no source")
+	case i.Address == 0 && i.Mask == 0 && len(i.Values) == 0 && i.Source == "":
+		return nil
+	case i.Mask == 0 || len(i.Values) == 0 || i.Source == "":
+		return b.wrong("identification", "it needs mask, values and source")
 	}
 	for _, v := range i.Values {
 		if v&^i.Mask != 0 {
@@ -198,14 +141,6 @@ type rule struct {
 
 // rules are those that a board's files alone can break. Rules of a port's C are assertions there, for the compiler.
 var rules = []rule{
-	{"core_hz", func(b *Board) string { return notBetween(b.CoreHz, 0, 1<<31) }},
-	{"timer.hz", func(b *Board) string { return notBetween(b.Timer.Hz, 0, 1<<31) }},
-	{"watchdog_ms", func(b *Board) string { return notBetween(b.WatchdogMS, 0, 1<<20) }},
-	{"budget_ms", func(b *Board) string { return notBetween(b.BudgetMS, 0, 1<<30) }},
-	{"elf.class", func(b *Board) string { return notOneOf(b.ELF.Class, 0, 32, 64) }},
-	{"elf.endian", func(b *Board) string { return notOneOf(b.ELF.Endian, "", "little", "big") }},
-	{"elf.float_abi", func(b *Board) string { return notOneOf(b.ELF.FloatABI, "", "soft", "hard", "single", "double") }},
-	{"timer.kind", func(b *Board) string { return notOneOf(b.Timer.Kind, "", "chip", "mcycle", "mtime", "systick") }},
 	{"timer.kind", timerOfOtherCore},
 	{"timer.kind", timerOfOtherPort},
 	{"timer.hz", func(b *Board) string {
@@ -214,21 +149,10 @@ var rules = []rule{
 		}
 		return notEqual(b.Timer.Hz, "core_hz, which systick counts", b.CoreHz)
 	}},
-	{"platform.wait_states", func(b *Board) string {
-		if b.Platform.WaitStates == nil {
-			return ""
-		}
-		return notBetween(*b.Platform.WaitStates, 0, 255)
-	}},
 	{"functions", func(b *Board) string {
 		return repeated("the name", b.Functions, func(f Function) string { return f.Name })
 	}},
 	{"svd_except", func(b *Board) string {
-		for _, e := range b.SVDExcept {
-			if len(e.Names) == 0 || e.Reason == "" {
-				return "an exception has names and a reason"
-			}
-		}
 		return repeated("the name", b.excepted(), func(name string) string { return name })
 	}},
 	{"sources", func(b *Board) string {
@@ -252,31 +176,11 @@ func (b *Board) checkRest() error {
 	return nil
 }
 
-func notBetween(value, least, most int) string {
-	if value < least || value > most {
-		return fmt.Sprintf("%d is not between %d and %d", value, least, most)
-	}
-	return ""
-}
-
 func notEqual(value int, field string, other int) string {
 	if value != other {
 		return fmt.Sprintf("%d is not %s: %d", value, field, other)
 	}
 	return ""
-}
-
-// notOneOf compares with the values of a field, of which the first means that it is not set.
-func notOneOf[T comparable](value T, valid ...T) string {
-	if slices.Contains(valid, value) {
-		return ""
-	}
-	var names []string
-	for _, v := range valid[1:] {
-		names = append(names, fmt.Sprint(v))
-	}
-	text := fmt.Sprint(value)
-	return fmt.Sprintf("%q is none of %s%s", text, strings.Join(names, ", "), jsonfile.DidYouMean(text, names))
 }
 
 func repeated[T any](item string, list []T, key func(T) string) string {
@@ -314,11 +218,8 @@ func (b *Board) checkMemory() error {
 	for i, r := range b.Memory {
 		at := fmt.Sprintf("memory[%d]", i)
 		end, carry := bits.Add64(uint64(r.Origin), uint64(r.Size), 0)
-		if r.Name == "" || r.Size == 0 || (carry != 0 && end != 0) {
-			return b.wrong(at, "region %q is empty, nameless or wraps around", r.Name)
-		}
-		if !regionRE.MatchString(r.Name) {
-			return b.wrong(at, "region %q: a name has small letters, digits and underscores", r.Name)
+		if carry != 0 && end != 0 {
+			return b.wrong(at, "region %q wraps around", r.Name)
 		}
 		for _, q := range b.Memory[:i] {
 			if r.Name == q.Name {
@@ -331,7 +232,7 @@ func (b *Board) checkMemory() error {
 		if b.ELF.Class == 32 && (end > 1<<32 || carry != 0) {
 			return b.wrong(at, "region %q ends at 0x%x, which 32 bits do not address", r.Name, end)
 		}
-		err := cmp.Or(b.checkMap(r), r.checkAddress(), r.checkSectors(), r.checkErase(), r.checkAccess(), r.checkProgrammer())
+		err := cmp.Or(b.checkMap(r), r.checkSectors(), r.checkErase(), r.checkAccess(), r.checkProgrammer())
 		if err == nil && b.chip != nil && len(b.chip.Memory) > 0 {
 			err = b.compareChip(r)
 		}
@@ -364,7 +265,7 @@ func (b *Board) checkMap(r Region) error {
 func (r Region) checkSectors() error {
 	sum := uint64(0)
 	for _, s := range r.Sectors {
-		if s.Count <= 0 || s.Size == 0 || uint64(s.Size) > uint64(r.Size) || uint64(s.Count) > uint64(r.Size) {
+		if uint64(s.Size) > uint64(r.Size) || uint64(s.Count) > uint64(r.Size) {
 			return fmt.Errorf("region %q: %d sectors of %d bytes", r.Name, s.Count, s.Size)
 		}
 		high, n := bits.Mul64(uint64(s.Count), uint64(s.Size))
@@ -378,22 +279,10 @@ func (r Region) checkSectors() error {
 	return nil
 }
 
-// checkAddress reports borders inside of the units in which memory is copied and cleared.
-func (r Region) checkAddress() error {
-	const unit = 8
-	if r.Origin%unit != 0 || r.Size%unit != 0 {
-		return fmt.Errorf("region %q: origin 0x%x or size 0x%x is not a multiple of %d", r.Name, uint64(r.Origin),
-			uint64(r.Size), unit)
-	}
-	return nil
-}
-
-// checkErase reports erase units where nothing is erased, and those that no flash has: their sizes are powers of two,
-// which divide their addresses.
+// checkErase reports erase units where nothing is erased, and those that no flash has: their sizes divide their
+// addresses.
 func (r Region) checkErase() error {
 	switch {
-	case r.EraseCycles < 0:
-		return fmt.Errorf("region %q: erase_cycles: %d is negative", r.Name, r.EraseCycles)
 	case len(r.Sectors) > 0 && !r.Nonvolatile:
 		return fmt.Errorf("region %q has sectors, which only nonvolatile memory has", r.Name)
 	case r.EraseCycles > 0 && len(r.Sectors) == 0:
@@ -401,9 +290,6 @@ func (r Region) checkErase() error {
 	}
 	at := r.Origin
 	for _, s := range r.Sectors {
-		if s.Size&(s.Size-1) != 0 {
-			return fmt.Errorf("region %q: sectors of 0x%x bytes, which is not a power of two", r.Name, uint64(s.Size))
-		}
 		if at%s.Size != 0 {
 			return fmt.Errorf("region %q: a sector of 0x%x bytes cannot start at 0x%x, which is not a multiple of that",
 				r.Name, uint64(s.Size), uint64(at))

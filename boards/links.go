@@ -105,14 +105,9 @@ func fieldsOf(of any) (list []given) {
 	return list
 }
 
-const (
-	maxInterface = 255 // bInterfaceNumber is a byte
-	maxBaud      = 100_000_000
-)
-
 func (b *Board) checkLink() error {
 	l := b.Link
-	if l.Kind == "" && b.Partial {
+	if l.Kind == "" { // of a partial board
 		return nil
 	}
 	k, ok := l.kind()
@@ -130,22 +125,10 @@ func (b *Board) checkLink() error {
 		i := slices.IndexFunc(programmers, func(p programmer) bool { return p.rtt })
 		return b.wrong("flash.programmer", "a link of kind %s needs %s", l.Kind, programmers[i].name)
 	}
-	if l.MinVersion != "" && !versionRE.MatchString(l.MinVersion) {
-		return b.wrong("link.min_version", "%q is not a version, as in 9.1", l.MinVersion)
-	}
-	if l.USB != "" && !usbRE.MatchString(l.USB) {
-		return b.wrong("link.usb", notUSB, l.USB)
-	}
 	if l.Address != "" {
 		if err := k.checkAddress(l.Address); err != nil {
 			return b.wrong("link.address", "%v", err)
 		}
-	}
-	if n := l.Interface; n != nil && (*n < 0 || *n > maxInterface) {
-		return b.wrong("link.interface", "%d is not between 0 and %d", *n, maxInterface)
-	}
-	if _, given := b.Origin["link.baud"]; l.Baud < 0 || l.Baud > maxBaud || l.Baud == 0 && given {
-		return b.wrong("link.baud", "%d bits a second", l.Baud)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,22 +16,24 @@ import (
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
-// Options are a user's choices for one project. A zero field means the board's default.
+// Options are a user's choices for one project. A zero field means the board's default. The tags are the options'
+// values, units and help, from which the table is made.
 type Options struct {
-	ArenaKiB      int    `json:"arena_kib,omitempty"`      // KiB
-	UploadKiB     int    `json:"upload_kib,omitempty"`     // KiB
-	PacketBytes   int    `json:"packet_bytes,omitempty"`   // bytes of one RPC message on the device
-	RegistryBytes int    `json:"registry_bytes,omitempty"` // bytes for functions registered at run time
-	StackBytes    int    `json:"stack_bytes,omitempty"`    // bytes of stack
-	LogLevel      string `json:"log_level,omitempty"`      // error, warn, info, debug
-	RuntimeOpt    string `json:"runtime_opt,omitempty"`    // O0, O1, O2, O3, Og, Os
-	OperatorOpt   string `json:"operator_opt,omitempty"`   // O0, O1, O2, O3, Og, Os
-	OperatorFlags string `json:"operator_flags,omitempty"` // -FLAG or FILE.c:-FLAG, separated by commas
-	GraphExecutor string `json:"graph_executor,omitempty"` // host, device
-	App           string `json:"app,omitempty"`            // rpc, standalone
+	ArenaKiB      int    `json:"arena_kib,omitempty" is:"1..1048576" unit:"KiB" help:"memory for tensors, parameters and the runtime"`
+	UploadKiB     int    `json:"upload_kib,omitempty" is:"0..65536" unit:"KiB" help:"memory that the host may upload code to, a power of two; 0: it cannot"`
+	PacketBytes   int    `json:"packet_bytes,omitempty" is:"256..1048576" unit:"bytes" help:"receive buffer of the RPC server; TVM's host splits its copies to fit"`
+	RegistryBytes int    `json:"registry_bytes,omitempty" is:"64..65536" unit:"bytes" help:"room for functions that the firmware registers while running"`
+	StackBytes    int    `json:"stack_bytes,omitempty" is:"0..16777216" unit:"bytes" help:"stack of the firmware; 0 means the operating system's, if the board has one"`
+	LogLevel      string `json:"log_level,omitempty" is:"error|warn|info|debug" help:"what the firmware logs to the host"`
+	RuntimeOpt    string `json:"runtime_opt,omitempty" is:"O0|O1|O2|O3|Og|Os" help:"the compiler's optimisation of the runtime and the port"`
+	OperatorOpt   string `json:"operator_opt,omitempty" is:"O0|O1|O2|O3|Og|Os" help:"the compiler's optimisation of the model's operators"`
+	// -FLAG or FILE.c:-FLAG, separated by commas
+	OperatorFlags string `json:"operator_flags,omitempty" help:"more flags for the model's operators, as in -O3,-funroll-loops; FILE.c:-O3 is for one of its files"`
+	GraphExecutor string `json:"graph_executor,omitempty" is:"host|device" help:"device: the firmware can run graphs itself (tvm.graph_executor.create); host: only a host can"`
+	App           string `json:"app,omitempty" is:"rpc|standalone" help:"rpc: a host calls the model's functions; standalone: the firmware runs the model by itself"`
 	// PART=REGION, separated by commas, before the board's own; PART is arena, operators, packet, parameters, stack or
 	// pools.NAME
-	Place string `json:"place,omitempty"`
+	Place string `json:"place,omitempty" help:"memory regions of operators, parameters, packet buffer, arena, stack and named pools"`
 }
 
 // OperatorFlagsOf returns the flags of OperatorFlags for a C file of the model, by its name without a folder: those for
@@ -96,20 +99,13 @@ type Option struct {
 	Help    string
 }
 
-// option is one line of the table: either number or text is set.
+// An option is one field of Options.
 type option struct {
 	Option
-	number func(*Options) *int
-	text   func(*Options) *string
+	is     string // the tag
+	field  int
 	syntax func(value string) error // of a text without Choices
 }
-
-var (
-	levelNames = []string{"error", "warn", "info", "debug"}
-	optNames   = []string{"O0", "O1", "O2", "O3", "Og", "Os"}
-	placeNames = []string{"host", OnDevice}
-	appNames   = []string{RPC, Standalone}
-)
 
 // OnDevice is the value of Options.GraphExecutor for firmware with a graph executor.
 const OnDevice = "device"
@@ -120,56 +116,25 @@ const (
 	Standalone = "standalone" // the firmware runs the model by itself, without an RPC server
 )
 
-var table = []option{
-	{Option: Option{
-		Name: "arena_kib", Type: "int", Unit: "KiB", Min: 1, Max: 1 << 20,
-		Help: "memory for tensors, parameters and the runtime",
-	}, number: func(o *Options) *int { return &o.ArenaKiB }},
-	{Option: Option{
-		Name: "upload_kib", Type: "int", Unit: "KiB", Min: 0, Max: 1 << 16,
-		Help: "memory that the host may upload code to, a power of two; 0: it cannot",
-	}, number: func(o *Options) *int { return &o.UploadKiB }},
-	{Option: Option{
-		Name: "packet_bytes", Type: "int", Unit: "bytes", Min: 256, Max: 1 << 20,
-		Help: "receive buffer of the RPC server; TVM's host splits its copies to fit",
-	}, number: func(o *Options) *int { return &o.PacketBytes }},
-	{Option: Option{
-		Name: "registry_bytes", Type: "int", Unit: "bytes", Min: 64, Max: 1 << 16,
-		Help: "room for functions that the firmware registers while running",
-	}, number: func(o *Options) *int { return &o.RegistryBytes }},
-	{Option: Option{
-		Name: "stack_bytes", Type: "int", Unit: "bytes", Min: 0, Max: maxStackBytes,
-		Help: "stack of the firmware; 0 means the operating system's, if the board has one",
-	}, number: func(o *Options) *int { return &o.StackBytes }},
-	{Option: Option{
-		Name: "log_level", Type: "string", Choices: levelNames,
-		Help: "what the firmware logs to the host",
-	}, text: func(o *Options) *string { return &o.LogLevel }},
-	{Option: Option{
-		Name: "runtime_opt", Type: "string", Choices: optNames,
-		Help: "the compiler's optimisation of the runtime and the port",
-	}, text: func(o *Options) *string { return &o.RuntimeOpt }},
-	{Option: Option{
-		Name: "operator_opt", Type: "string", Choices: optNames,
-		Help: "the compiler's optimisation of the model's operators",
-	}, text: func(o *Options) *string { return &o.OperatorOpt }},
-	{Option: Option{
-		Name: "operator_flags", Type: "string",
-		Help: "more flags for the model's operators, as in -O3,-funroll-loops; FILE.c:-O3 is for one of its files",
-	}, text: func(o *Options) *string { return &o.OperatorFlags }, syntax: checkOperatorFlags},
-	{Option: Option{
-		Name: "graph_executor", Type: "string", Choices: placeNames,
-		Help: "device: the firmware can run graphs itself (tvm.graph_executor.create); host: only a host can",
-	}, text: func(o *Options) *string { return &o.GraphExecutor }},
-	{Option: Option{
-		Name: "app", Type: "string", Choices: appNames,
-		Help: "rpc: a host calls the model's functions; standalone: the firmware runs the model by itself",
-	}, text: func(o *Options) *string { return &o.App }},
-	{Option: Option{
-		Name: "place", Type: "string",
-		Help: "memory regions of operators, parameters, packet buffer, arena, stack and named pools",
-	}, text: func(o *Options) *string { return &o.Place }, syntax: checkPlaceOption},
-}
+// table is made of the tags of Options.
+var table = func() (table []option) {
+	for i, f := range reflect.VisibleFields(reflect.TypeFor[Options]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		o := option{is: f.Tag.Get("is"), field: i, syntax: syntaxes[name]}
+		o.Option = Option{Name: name, Type: f.Type.String(), Unit: f.Tag.Get("unit"), Help: f.Tag.Get("help")}
+		if least, most, isRange := strings.Cut(o.is, ".."); isRange {
+			o.Min, _ = strconv.Atoi(least)
+			o.Max, _ = strconv.Atoi(most)
+		} else if o.is != "" {
+			o.Choices = strings.Split(o.is, "|")
+		}
+		table = append(table, o)
+	}
+	return table
+}()
+
+// syntaxes check the options whose values are lists.
+var syntaxes = map[string]func(value string) error{"operator_flags": checkOperatorFlags, "place": checkPlaceOption}
 
 // own returns the board's defaults.
 func (b *Board) own() Options {
@@ -177,7 +142,7 @@ func (b *Board) own() Options {
 		ArenaKiB: b.ArenaKiB, UploadKiB: b.UploadKiB, PacketBytes: b.PacketBytes, RegistryBytes: b.RegistryBytes,
 		StackBytes: b.StackBytes,
 		LogLevel:   b.LogLevel, RuntimeOpt: b.RuntimeOpt, OperatorOpt: b.OperatorOpt,
-		GraphExecutor: cmp.Or(b.GraphExecutor, placeNames[0]), App: RPC,
+		GraphExecutor: cmp.Or(b.GraphExecutor, "host"), App: RPC,
 	}
 }
 
@@ -192,35 +157,19 @@ func (b *Board) Options() []Option {
 	return list
 }
 
-func (r option) get(o *Options) string {
-	if r.number != nil {
-		return strconv.Itoa(*r.number(o))
-	}
-	return *r.text(o)
-}
+func (r option) get(o *Options) string { return fmt.Sprint(reflect.ValueOf(o).Elem().Field(r.field)) }
 
 // check returns an error for an invalid value of the option.
-func (o option) check(value string) error {
-	if o.syntax != nil {
-		if value == "" {
-			return nil
-		}
-		return o.syntax(value)
+func (r option) check(value string) error {
+	switch n, err := strconv.Atoi(value); {
+	case r.Type == "int" && err != nil:
+		return fmt.Errorf("%q is not a whole number of %s", value, r.Unit)
+	case r.Type == "int":
+		return jsonfile.CheckValue(n, r.is)
+	case r.syntax != nil && value != "":
+		return r.syntax(value)
 	}
-	if o.Type == "string" {
-		if !slices.Contains(o.Choices, value) {
-			return fmt.Errorf("%q is none of %s%s", value, strings.Join(o.Choices, ", "), jsonfile.DidYouMean(value, o.Choices))
-		}
-		return nil
-	}
-	n, err := strconv.Atoi(value)
-	if err != nil {
-		return fmt.Errorf("%q is not a whole number of %s", value, o.Unit)
-	}
-	if n < o.Min || n > o.Max {
-		return fmt.Errorf("%d %s is not between %d and %d", n, o.Unit, o.Min, o.Max)
-	}
-	return nil
+	return jsonfile.CheckValue(value, r.is)
 }
 
 // ParseOptions parses "name=value", as in arena_kib=64. Errors have class config and name the most similar option.
@@ -272,11 +221,12 @@ func find(name string) *option {
 
 // set stores a value that check accepted.
 func (r *option) set(o *Options, value string) {
-	if r.number != nil {
-		*r.number(o), _ = strconv.Atoi(value) // checked
+	field := reflect.ValueOf(o).Elem().Field(r.field)
+	if n, err := strconv.Atoi(value); field.CanInt() && err == nil {
+		field.SetInt(int64(n))
 		return
 	}
-	*r.text(o) = value
+	field.SetString(value)
 }
 
 // Words returns the fields that are not zero as NAME=VALUE, which ParseOptions reads.

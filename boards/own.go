@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -86,34 +85,14 @@ func (b *Board) place(where, dir string, lines jsonfile.Lines) {
 	b.PostLink.Dir, b.Link.Dir = dir, dir
 }
 
-// checkOwn returns an error for a path that leaves the folder of its board file, or that is no file of its kind.
+// checkOwn returns an error for a file that only firmware with a memory map has, and for a path that leaves the folder
+// of its board file.
 func (b *Board) checkOwn() error {
-	for _, f := range []struct {
-		field string
-		Source
-		kinds []string
-	}{
-		{"linker_script", b.LinkerScript, []string{".ld", ".lds", ".x", ".S"}},
-		{"startup", b.Startup, []string{".c", ".S"}},
+	for field, isSet := range map[string]bool{
+		"linker_script": b.LinkerScript.Name != "", "startup": b.Startup.Name != "", "post_link": !b.PostLink.IsZero(),
 	} {
-		if f.Name == "" {
-			continue
-		}
-		if err := plainPath(f.Name, f.kinds); err != nil {
-			return b.wrong(f.field, "%w", err)
-		}
-		if len(b.Memory) == 0 && !b.Partial {
-			return b.wrong(f.field, "a board without a memory map has none")
-		}
-	}
-	for _, f := range b.Include {
-		if err := plainPath(f.Name, nil); f.Name != "." && err != nil {
-			return f.wrong("include", err)
-		}
-	}
-	for _, f := range b.Settings {
-		if err := plainPath(f.Name, nil); err != nil {
-			return f.wrong("settings", err)
+		if isSet && len(b.Memory) == 0 && !b.Partial {
+			return b.wrong(field, "a board without a memory map has none")
 		}
 	}
 	for _, l := range b.Libraries {
@@ -122,7 +101,7 @@ func (b *Board) checkOwn() error {
 		}
 	}
 	for _, name := range boardfile.FilesIn(b.Link.Args) {
-		if err := plainPath(name, nil); err != nil {
+		if err := plainPath(name); err != nil {
 			return b.wrong("link.args", "%w", err)
 		}
 	}
@@ -136,7 +115,7 @@ func (s Source) wrong(field string, err error) error {
 
 func checkLibrary(name string) error {
 	if boardfile.IsPath(name) {
-		return plainPath(strings.TrimPrefix(name, "./"), nil)
+		return plainPath(strings.TrimPrefix(name, "./"))
 	}
 	if name == "" || strings.ContainsAny(name, ` \`) {
 		return fmt.Errorf("%q is no library", name)
@@ -144,27 +123,13 @@ func checkLibrary(name string) error {
 	return nil
 }
 
-// plainPath returns an error for a path that is not below its folder or has another extension than one of kinds; nil
-// allows any.
-func plainPath(name string, kinds []string) error {
-	for part := range strings.SplitSeq(name, "/") {
-		if !nameRE.MatchString(part) {
-			return fmt.Errorf("%q is not a relative path of plain names", name)
-		}
-	}
-	if kinds != nil && !slices.Contains(kinds, path.Ext(name)) {
-		return fmt.Errorf("%q is none of %s", name, strings.Join(kinds, ", "))
-	}
-	return nil
-}
+// plainPath returns an error for a path that is not below its folder.
+func plainPath(name string) error { return jsonfile.CheckValue(name, "path") }
 
 func (b *Board) checkPostLink() error {
 	c := b.PostLink
 	if c.IsZero() {
 		return nil
-	}
-	if len(b.Memory) == 0 && !b.Partial {
-		return b.wrong("post_link", "a board without a memory map has none")
 	}
 	if c.Words[0] == "" {
 		return b.wrong("post_link", "no program")
@@ -198,7 +163,7 @@ func (b *Board) checkPostLink() error {
 			boardfile.OutHexWord)
 	}
 	for _, name := range boardfile.FilesIn(c.Words) {
-		if err := plainPath(name, nil); err != nil {
+		if err := plainPath(name); err != nil {
 			return b.wrong("post_link", "%w", err)
 		}
 	}

@@ -290,8 +290,8 @@ func (r Region) Cached() bool {
 	return !r.DMA
 }
 
-// checkAccess returns an error for flash that is accessed like RAM, for a function that is none, and for memory of
-// another owner that would be changed.
+// checkAccess returns an error for flash that is accessed like RAM, and for memory of another owner that would be
+// changed.
 func (r Region) checkAccess() error {
 	switch {
 	case r.Reserved && r.Init != "":
@@ -300,8 +300,6 @@ func (r Region) checkAccess() error {
 		return fmt.Errorf("region %q is reserved: programmer has no effect", r.Name)
 	case r.Nonvolatile && !r.Cached():
 		return fmt.Errorf("region %q: only RAM can be uncached or of DMA controllers", r.Name)
-	case r.Init != "" && !symbolRE.MatchString(r.Init):
-		return fmt.Errorf("region %q: init: %q is not a C identifier", r.Name, r.Init)
 	}
 	return nil
 }
@@ -317,8 +315,6 @@ func (r Region) checkProgrammer() error {
 	case r.Programmer != "" && !slices.Contains(names, r.Programmer):
 		return fmt.Errorf("region %q: programmer: %q is none of %s%s", r.Name, r.Programmer, strings.Join(names, ", "),
 			jsonfile.DidYouMean(r.Programmer, names))
-	case r.Verify != "" && r.Verify != verifyByFirmware:
-		return fmt.Errorf("region %q: verify: %q is not %s", r.Name, r.Verify, verifyByFirmware)
 	case r.Programmer == "":
 		return fmt.Errorf("region %q: verify has no effect without programmer", r.Name)
 	}

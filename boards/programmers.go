@@ -55,19 +55,13 @@ func (b *Board) checkFlash() error {
 	p, ok := f.programmer()
 	lacks := func(field given) bool { return field.name == p.needs && !field.set }
 	switch {
-	case f.USB != "" && !usbRE.MatchString(f.USB):
-		return b.wrong("flash.usb", notUSB, f.USB)
-	case f.Programmer == "" && b.Partial:
+	case f.Programmer == "": // of a partial board
 		return nil
-	case f.Programmer == "":
-		return b.wrong("flash.programmer", `no programmer ("none" if nothing is written)`)
 	case !ok:
 		return b.wrong("flash.programmer", "%q is no programmer%s", f.Programmer,
 			jsonfile.DidYouMean(f.Programmer, Programmers()))
 	case slices.ContainsFunc(fieldsOf(f), lacks):
 		return b.wrong("flash", "the programmer %s needs %s", p.name, p.needs)
-	case slices.Contains(f.Scripts, ""):
-		return b.wrong("flash.scripts", "a script without a name")
 	case p.build && !b.Partial && slices.Contains(b.Templates, "baremetal"):
 		return b.wrong("flash.programmer", "%s writes what it has built, and the template baremetal builds without it",
 			p.name)

@@ -180,7 +180,7 @@ func TestCompletedRefused(t *testing.T) {
 		"a folder":       {"rm out/board.json; mkdir out/board.json", "not a file"},
 		"a pipe":         {"rm out/board.json; mkfifo out/board.json", "not a file"},
 		"out of it":      {"rm out/board.json; ln -s ../../x.json out/board.json; cp build.sh ../x.json", "escapes"},
-		"no JSON":        {"echo '{' > out/board.json", "unexpected EOF"},
+		"no JSON":        {"echo '{' > out/board.json", "the file is truncated"},
 		"too large":      {"head -c 2000000 /dev/zero > out/board.json", "larger than"},
 		"unknown field":  {`echo '{"core_mhz": 1}' > out/board.json`, `did you mean "core_hz"?`},
 		"sources":        {`echo '{"sources": ["x.c"]}' > out/board.json`, "a build cannot change it"},

@@ -802,9 +802,9 @@ func TestMemoryRuleErrors(t *testing.T) {
 	for change, want := range map[string]string{
 		`"dma": true, "nonvolatile": true`: `region "shared": only RAM can be uncached`,
 		`"init": "a-b"`:                    `init: "a-b" is not a C identifier`,
-		`"cachable": false`:                `did you mean "memory[].cacheable"?`,
+		`"cachable": false`:                `did you mean "memory[2].cacheable"?`,
 		`"cacheable": 0`:                   `a number, where true or false belongs`,
-		`"cacheable": false, "x": 1`:       `"memory[].x" is not known`,
+		`"cacheable": false, "x": 1`:       `"memory[2].x" is not known`,
 	} {
 		text := strings.Replace(initBoard, `"dma": true`, change, 1)
 		mustRefuse(t, text, want)

@@ -41,7 +41,7 @@ func TestBoardSettings(t *testing.T) {
 		`"kiln.txt"`:                                                 "template zephyr does not use settings of board zephyr/mps2_an385",
 		`"kiln.cnf"`:                                                 "template zephyr does not use settings",
 		`"oven.conf"`:                                                `mps2_an385.json:2: settings: "oven.conf"`,
-		`"../kiln.conf"`:                                             `mps2_an385.json:2: settings: "../kiln.conf" is not a relative path`,
+		`"../kiln.conf"`:                                             `mps2_an385.json:2: settings[0]: "../kiln.conf" is not a relative path`,
 	} {
 		if _, err := generate(settings); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", settings, err)

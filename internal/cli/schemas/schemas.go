@@ -1,7 +1,7 @@
 // Package schemas has a JSON Schema (draft 2020-12) for each kind of file that people write. With it, an editor offers
 // the fields, shows what each means, and marks names and types that boardsmith refuses.
 //
-// The schemas are generated from the Go types that the files are decoded into, and from the comments there. They mark
+// The schemas are generated from the Go types that the files are decoded into, their tags and their comments. They mark
 // the fields that a file without inherits needs, and do not contain the rules between fields, which board:check and
 // template:check know.
 package schemas

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/cli/schemas"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/library"
 	"github.com/boardsmith/boardsmith/internal/plainc"
 )
@@ -142,11 +144,72 @@ func describe(t *testing.T, s *jsonschema.Schema, in reflect.Type) {
 		}
 		p := s.Properties[name]
 		describe(t, p, f.Type)
+		demand(t, s, p, name, f.Tag)
 		from := texts
 		if len(f.Index) > 1 {
 			from = comments(t, in.FieldByIndex(f.Index[:len(f.Index)-1]).Type)
 		}
 		p.Description = from[f.Name]
+	}
+}
+
+// demand adds what the tags of a field demand of its value, as package jsonfile checks it: "" and 0 are the same as a
+// field that is left out. Boards' options have theirs in boards.Options.
+func demand(t *testing.T, of, p *jsonschema.Schema, name string, tag reflect.StructTag) {
+	t.Helper()
+	is := strings.Fields(tag.Get("is"))
+	if slices.Contains(is, "required") {
+		of.Required = append(of.Required, name)
+	}
+	if p.PropertyNames == nil && tag.Get("keys") != "" {
+		p.PropertyNames = &jsonschema.Schema{Pattern: jsonfile.Forms[tag.Get("keys")].Pattern.String()}
+	}
+	field := p
+	for p.Items != nil {
+		p = p.Items
+	}
+	if p.AdditionalProperties != nil && tag.Get("keys") != "" {
+		p = p.AdditionalProperties
+	}
+	if len(p.AnyOf) > 0 { // a number, or its text in hexadecimal
+		p = p.AnyOf[0]
+	}
+
+	isOptional := p == field && !slices.Contains(is, "required")
+	for _, rule := range is {
+		least, most, isRange := strings.Cut(rule, "..")
+		form, isForm := jsonfile.Forms[rule]
+		choices := strings.Split(strings.Trim(rule, "|"), "|")
+		number := func(text string) *float64 {
+			n, err := strconv.ParseFloat(text, 64)
+			must(t, err)
+			return &n
+		}
+		switch {
+		case isForm && form.Pattern != nil && p.Pattern == "":
+			p.Pattern = form.Pattern.String()
+			if isOptional {
+				p.Pattern = "^$|" + p.Pattern
+			}
+		case isRange:
+			p.Minimum, p.Maximum = number(least), number(most)
+			if isOptional {
+				*p.Minimum = min(*p.Minimum, 0)
+			}
+		case rule[0] == '/':
+			p.MultipleOf = number(rule[1:])
+		case strings.Contains(rule, "|") && rule[0] != '.':
+			if isOptional {
+				choices = append(choices, map[string]string{"integer": "0"}[p.Type])
+			}
+			for _, choice := range choices {
+				var value any = choice
+				if p.Type == "integer" {
+					value = *number(choice)
+				}
+				p.Enum = append(p.Enum, value)
+			}
+		}
 	}
 }
 

@@ -102,7 +102,7 @@ func TestValues(t *testing.T) {
 		{"{\"files\": [\"a.c\",\n\"../b.c\"]}", `2: files[1]: "../b.c" is not a relative path of plain names`},
 		{`{"files": ["a.h"]}`, `1: files[0]: "a.h" is none of .c, .S`},
 		{`{"macros": {"a": "1"}}`, `1: macros.a: "a" is not a name of capitals`},
-		{`{"macros": {"A": ""}}`, `1: macros.A: "" is not a text`},
+		{`{"macros": {"A": ""}}`, `1: macros.A: "" is not a text that`},
 		{`{"wait": -1}`, `1: wait: -1 is not between 0 and 3`},
 		{"{\"wait\": 4,\n\"kind\": \"x\"}", "f.json:1: wait: 4 is not between 0 and 3"},
 	} {

@@ -30,6 +30,7 @@ func (e *FieldError) Unwrap() error { return e.Err }
 //	required  the field is set
 //	1..255    a number from one to the other
 //	/8        a multiple of 8
+//	2^n       a power of two
 //	a|b       one of these
 //	.c|.S     the name of a file with one of these extensions
 //	FORM      a text of that form, one of Forms
@@ -62,13 +63,20 @@ func (c *checker) value(v reflect.Value, at, is, keys string) {
 	case reflect.Struct:
 		c.fields(v, at, is)
 	default:
-		for rule := range strings.FieldsSeq(is) {
-			if err := checkRule(v, rule); err != nil {
-				c.faults = append(c.faults, &FieldError{at, err})
-				return
-			}
+		if err := CheckValue(v.Interface(), is); err != nil {
+			c.faults = append(c.faults, &FieldError{at, err})
 		}
 	}
+}
+
+// CheckValue returns an error for a value that is not what the words of a tag "is" demand.
+func CheckValue(v any, is string) error {
+	for rule := range strings.FieldsSeq(is) {
+		if err := checkRule(v, rule); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fields checks those of a struct. One that decodes itself is in the file what its first field holds.
@@ -94,12 +102,12 @@ func (c *checker) fields(v reflect.Value, at, is string) {
 }
 
 // checkRule returns an error for a value that breaks one rule of a tag.
-func checkRule(v reflect.Value, rule string) error {
-	text := fmt.Sprint(v.Interface())
+func checkRule(v any, rule string) error {
+	text := fmt.Sprint(v)
 	shown := text
-	if v.Kind() == reflect.String {
+	if _, isText := v.(string); isText {
 		shown = strconv.Quote(text)
-	} else if data, err := json.Marshal(v.Interface()); err == nil {
+	} else if data, err := json.Marshal(v); err == nil {
 		shown = strings.Trim(string(data), `"`) // as it is in the file
 	}
 	choices := strings.Split(strings.Trim(rule, "|"), "|")
@@ -127,6 +135,10 @@ func checkRule(v reflect.Value, rule string) error {
 		if uint64(number)%unit != 0 {
 			return fmt.Errorf("%s is not a multiple of %d", shown, unit)
 		}
+	case rule == "2^n":
+		if n := uint64(number); n&(n-1) != 0 {
+			return fmt.Errorf("%s is not a power of two", shown)
+		}
 	case !slices.Contains(choices, text):
 		return fmt.Errorf("%s is none of %s%s", shown, strings.Join(choices, ", "), DidYouMean(text, choices))
 	}
@@ -149,7 +161,7 @@ func (f Form) matches(text string) bool {
 
 // Forms are the forms of texts by their names in tags. It must not be changed.
 var Forms = map[string]Form{
-	"text":       {Text: "a text", Pattern: regexp.MustCompile(`.`)},
+	"text":       {Text: "a text that is not empty", Pattern: regexp.MustCompile(`.`)},
 	"identifier": {Text: "a C identifier", Pattern: regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)},
 	"macro":      {Text: "a name of capitals, digits and underscores, as in UART_BASE", Pattern: regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)},
 	"function":   {Text: "a name of letters, digits, dots and underscores", Pattern: regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)},
@@ -164,6 +176,11 @@ var Forms = map[string]Form{
 		Text:    "a relative path of plain names",
 		Pattern: regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*$`),
 	},
+	"folder": {
+		Text:    "a relative path of plain names, or .",
+		Pattern: regexp.MustCompile(`^(\.|([A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*)$`),
+	},
+	"line":    {Text: "one line of C without comments", Pattern: regexp.MustCompile(`^([^\\/]|/[^\\/*])*/?$`)},
 	"inside":  {Text: "a path inside the project", check: isInside},
 	"pattern": {Text: "a valid pattern", check: isPattern},
 }
