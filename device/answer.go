@@ -142,8 +142,7 @@ func (d *Device) verifyStarted(ctx context.Context, i *image.Image) (*flashplan.
 // verifySession checks that the firmware of a session is the image: class verify; those of the session.
 func (d *Device) verifySession(ctx context.Context, s *rpc.Session, i *image.Image) (*flashplan.Answer, error) {
 	f, err := s.Function(ctx, identityFunction)
-	var none *rpc.NotFoundError
-	if errors.As(err, &none) {
+	if errors.Is(err, rpc.ErrNotFound) {
 		return nil, wrongImage(d.board.Name, i.ID(), "")
 	}
 	if err != nil {

@@ -192,8 +192,7 @@ func TestAbortIsFault(t *testing.T) {
 		!strings.Contains(err.Error(), "error 0x1234") || !strings.Contains(err.Error(), "lib1.c:") {
 		t.Errorf("got %v", err)
 	}
-	var stale *rpc.StaleError
-	if _, err := f.Call(t.Context(), x, x); !errors.As(err, &stale) {
+	if _, err := f.Call(t.Context(), x, x); !errors.Is(err, rpc.ErrStale) {
 		t.Errorf("a function from before the reset: %v", err)
 	}
 	if _, err := s.SystemLib(t.Context()); err != nil {

@@ -131,7 +131,7 @@ func (e *ClockError) NextStep() string {
 // verifyPlatform compares the device, which runs the image, with its board file.
 func (d *Device) verifyPlatform(ctx context.Context, s *rpc.Session, i *image.Image) error {
 	p, err := s.Platform(ctx)
-	if missing := new(rpc.NotFoundError); errors.As(err, &missing) {
+	if errors.Is(err, rpc.ErrNotFound) {
 		d.desk.log().Debug("the firmware does not report its platform", "board", d.board.Name)
 		return nil
 	}

@@ -5,6 +5,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -57,7 +58,7 @@ func (c *contents) refresh(ctx context.Context) error {
 		if damages == c.damages && err == nil {
 			return nil
 		}
-		if damaged := new(rpc.DamagedCopyError); err != nil && !errors.As(err, &damaged) {
+		if err != nil && !errors.Is(err, rpc.ErrDamagedCopy) {
 			return err
 		}
 		if err := c.session.AcknowledgeDamage(ctx); err != nil {
@@ -76,7 +77,7 @@ func (c *contents) refresh(ctx context.Context) error {
 	}
 	damages, err := c.session.Damages(ctx)
 	if err == nil && damages != c.damages {
-		err = &rpc.DamagedCopyError{Detail: "the model's inputs and parameters, at every attempt to send them"}
+		err = fmt.Errorf("%w: the model's inputs and parameters, at every attempt to send them", rpc.ErrDamagedCopy)
 	}
 	return err
 }

@@ -574,8 +574,7 @@ func TestDamagedCopyNeverYieldsWrongOutput(t *testing.T) {
 	}
 	for from := range 3 {
 		link.damage = func(n int) bool { return n >= from }
-		damaged := new(rpc.DamagedCopyError)
-		if err := session(); !errors.As(err, &damaged) {
+		if err := session(); !errors.Is(err, rpc.ErrDamagedCopy) {
 			t.Errorf("every copy from %d on damaged: %v", from, err)
 		}
 		if err := s.AcknowledgeDamage(ctx); err != nil {

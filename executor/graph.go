@@ -95,7 +95,7 @@ func (g *Graph) argument(name string) int {
 func (g *Graph) linkedParams(ctx context.Context, params []ndarray.Named) (map[int]rpc.Handle, error) {
 	handles := map[int]rpc.Handle{}
 	lookup, err := g.lib.Function(ctx, "_lookup_linked_param")
-	if notFound := new(rpc.NotFoundError); errors.As(err, &notFound) {
+	if errors.Is(err, rpc.ErrNotFound) {
 		return handles, nil
 	}
 	if err != nil {

@@ -232,7 +232,7 @@ func (m *measurement) with(ctx context.Context, i *image.Image, f func(running) 
 		end = s.Close
 		prepare = func(ctx context.Context) (err error) {
 			p, err := s.Platform(ctx)
-			if missing := new(rpc.NotFoundError); err != nil && !errors.As(err, &missing) {
+			if err != nil && !errors.Is(err, rpc.ErrNotFound) {
 				return err
 			}
 			if p.TicksHz != nil {

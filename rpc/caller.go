@@ -34,7 +34,7 @@ func hasConstantHandle(name string) bool {
 	return strings.HasPrefix(name, "boardsmith.") || name == moduleGetFunction || name == evaluatorFunction
 }
 
-// lookup returns the handle of a global function. Errors: *NotFoundError; those of a request.
+// lookup returns the handle of a global function. Errors: ErrNotFound; those of a request.
 func (c *caller) lookup(ctx context.Context, name string) (uint64, error) {
 	if h, ok := c.handles[name]; ok {
 		return h, nil
@@ -46,19 +46,13 @@ func (c *caller) lookup(ctx context.Context, name string) (uint64, error) {
 		return 0, fmt.Errorf("looking up %s: %w", name, err)
 	}
 	if h == 0 {
-		return 0, &NotFoundError{name, "device"}
+		return 0, fmt.Errorf("%w %q in the device", ErrNotFound, name)
 	}
 	c.names[uint32(h)] = name
 	if hasConstantHandle(name) {
 		c.handles[name] = h
 	}
 	return h, nil
-}
-
-// isNotFound reports whether the device lacks the function of a failed call.
-func isNotFound(err error) bool {
-	var missing *NotFoundError
-	return errors.As(err, &missing)
 }
 
 // call exchanges the CallFunc in c.request and returns the reply's values, which are valid until the next exchange.
@@ -132,7 +126,7 @@ func (c *caller) grant(ctx context.Context) error {
 	}
 	var rejected *DeviceError
 	switch {
-	case isNotFound(err):
+	case errors.Is(err, ErrNotFound):
 		b.missing = true
 	case errors.As(err, &rejected):
 		b.missing = true
@@ -167,7 +161,7 @@ func (c *caller) regrant(ctx context.Context) error {
 	return c.grant(ctx)
 }
 
-var errResult = &tvmrpc.ProtocolError{Detail: "invalid result of a call"}
+var errResult = tvmrpc.Errorf("invalid result of a call")
 
 // resultOf splits the result of a call into its type and its value (rpc.md §4.2).
 func resultOf(args []tvmrpc.Value) (tvmrpc.TypeCode, tvmrpc.Value, error) {

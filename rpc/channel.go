@@ -5,6 +5,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -113,9 +114,8 @@ func (c *channel) exchange(ctx context.Context) error {
 	if c.resetErr != nil {
 		return c.revive(ctx, err)
 	}
-	var limit *limitError
-	if errors.As(err, &limit) {
-		limit.Subject = c.request.Code.String()
+	if errors.Is(err, errTooLong) {
+		err = fmt.Errorf("%v %w", c.request.Code, err)
 	}
 	return err
 }
@@ -123,19 +123,12 @@ func (c *channel) exchange(ctx context.Context) error {
 // isDamagedRequest reports whether the device rejected a request because it arrived damaged: by its checksum, or by a
 // length that another request would have.
 func isDamagedRequest(err error) bool {
-	if err == nil {
-		return false
-	}
 	var e *DeviceError
-	var tooLong *limitError
-	return errors.As(err, &e) && e.Message == damagedRequest || errors.As(err, &tooLong) && tooLong.Limit == 0
+	return errors.As(err, &e) && e.Message == damagedRequest || errors.Is(err, errTooLong)
 }
 
 // retryable reports whether err may result from damage to the request or the reply.
 func (c *channel) retryable(err error) bool {
-	if err == nil {
-		return false
-	}
 	var reply *transport.DamagedError
 	var device *DeviceError // perhaps because an address or a name was damaged
 	return errors.As(err, &reply) || c.transport.Lossy() && errors.As(err, &device)

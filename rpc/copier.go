@@ -54,7 +54,7 @@ func (c *copier) probe(ctx context.Context) error {
 	}
 	defer c.saveRequest()()
 	crc, err := c.lookup(ctx, crcFunction)
-	if err != nil && !isNotFound(err) {
+	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
 	l.probed, l.streams, l.crc32 = true, err == nil, crc
@@ -71,7 +71,7 @@ func (c *copier) packetSize(ctx context.Context) (int, error) {
 	}
 	defer c.saveRequest()()
 	handle, err := c.lookup(ctx, packetFunction)
-	if isNotFound(err) {
+	if errors.Is(err, ErrNotFound) {
 		l.fetched = true
 		return 0, nil
 	}
@@ -105,7 +105,7 @@ func (c *copier) checkLength(ctx context.Context, name string) error {
 		return err
 	}
 	if limit > 0 && n > limit {
-		return &limitError{Subject: "call of " + name, Bytes: n, Limit: limit}
+		return fmt.Errorf("call of %s %w: %d bytes instead of %d", name, errTooLong, n, limit)
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (c *copier) checkLength(ctx context.Context, name string) error {
 // checkResolved returns an error for a call of a function between a damaged copy and its acknowledgement.
 func (c *copier) checkResolved(name string) error {
 	if c.unresolved {
-		return &DamagedCopyError{Detail: "an earlier copy may have changed the data of " + name}
+		return fmt.Errorf("%w: an earlier copy may have changed the data of %s", ErrDamagedCopy, name)
 	}
 	return nil
 }
@@ -137,9 +137,7 @@ func (c *copier) blockSize(ctx context.Context, rank int) (int, error) {
 	if limit > 0 {
 		head := copyHead + 8*rank
 		if limit <= head {
-			return 0, &limitError{
-				Subject: fmt.Sprintf("copy of a tensor of rank %d", rank), Bytes: head + 1, Limit: limit,
-			}
+			return 0, fmt.Errorf("copy of a tensor of rank %d %w: %d bytes instead of %d", rank, errTooLong, head+1, limit)
 		}
 		n = min(n, limit-head)
 	}
@@ -174,7 +172,7 @@ func (c *copier) write(ctx context.Context, ref tvmrpc.DLTensor, data []byte) er
 			return err
 		}
 	}
-	return &DamagedCopyError{Detail: fmt.Sprintf("damaged in each of %d attempts", attempts)}
+	return fmt.Errorf("%w: damaged in each of %d attempts", ErrDamagedCopy, attempts)
 }
 
 // writeBlock copies one block to an offset in bytes, and repeats that after damage.
@@ -182,9 +180,8 @@ func (c *copier) writeBlock(ctx context.Context, ref tvmrpc.DLTensor, offset int
 	var err error
 	for range attempts {
 		err = c.copyToRemote(ctx, ref, offset, block)
-		var damaged *DamagedCopyError
 		switch {
-		case errors.As(err, &damaged):
+		case errors.Is(err, ErrDamagedCopy):
 			c.noteDamage(err)
 		case c.retryable(err): // whether or not the copy was done, repeating it is harmless
 		case err != nil:
@@ -196,7 +193,7 @@ func (c *copier) writeBlock(ctx context.Context, ref tvmrpc.DLTensor, offset int
 			if same || crcErr != nil {
 				return crcErr
 			}
-			err = &DamagedCopyError{Detail: fmt.Sprintf("%d bytes arrived with a wrong CRC-32", len(block))}
+			err = fmt.Errorf("%w: %d bytes arrived with a wrong CRC-32", ErrDamagedCopy, len(block))
 			c.noteDamage(err)
 		}
 	}

@@ -31,6 +31,9 @@ func (s *Session) Do(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, err
 	}
 	defer s.leave()
 
+	if err := checkRequest(p); err != nil {
+		return tvmrpc.Exception(err.Error()), nil
+	}
 	reply, err := s.pass(ctx, p)
 	if text, ok := exceptionText(err); ok {
 		return tvmrpc.Exception(text), nil
@@ -45,13 +48,10 @@ func (s *Session) Do(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, err
 // exceptionText returns the text of an Exception for an error that ended a request but not the session.
 func exceptionText(err error) (text string, ok bool) {
 	var device *DeviceError
-	var limit *limitError
-	var damaged *DamagedCopyError
-	var arguments *argumentsError
 	switch {
 	case errors.As(err, &device):
 		return device.Message, true
-	case errors.As(err, &limit), errors.As(err, &damaged), errors.As(err, &arguments):
+	case errors.Is(err, errTooLong), errors.Is(err, ErrDamagedCopy):
 		return err.Error(), true
 	}
 	return "", false
@@ -60,25 +60,30 @@ func exceptionText(err error) (text string, ok bool) {
 // kindsOfHandle lists the types that FreeHandle accepts. Functions need not be freed.
 var kindsOfHandle = []tvmrpc.TypeCode{tvmrpc.TypeModule, tvmrpc.TypeFunction, tvmrpc.TypeNDArray}
 
-// An argumentsError reports a request that was not sent because no device can carry it out.
-type argumentsError struct{ error }
-
-// pass sends the caller's request and receives the reply, which is valid until the next exchange.
-func (s *Session) pass(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, error) {
+// checkRequest returns an error for a request that no device can carry out.
+func checkRequest(p *tvmrpc.Packet) error {
 	if err := p.CheckArgs(); err != nil {
-		return nil, &argumentsError{err}
+		return err
 	}
 	switch p.Code {
 	case tvmrpc.CodeFreeHandle:
 		if kind := tvmrpc.TypeCode(p.Args[1].Word); !slices.Contains(kindsOfHandle, kind) {
-			return nil, &argumentsError{tvmrpc.Errorf("a handle of type %d cannot be freed", kind)}
+			return tvmrpc.Errorf("a handle of type %d cannot be freed", kind)
 		}
+	case tvmrpc.CodeCopyFromRemote:
+		if p.Size > math.MaxInt32 {
+			return tvmrpc.Errorf("invalid size of a copy: %d bytes", p.Size)
+		}
+	}
+	return nil
+}
+
+// pass sends the caller's request and receives the reply, which is valid until the next exchange.
+func (s *Session) pass(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, error) {
+	switch p.Code {
 	case tvmrpc.CodeCopyToRemote:
 		return &tvmrpc.Packet{Code: tvmrpc.CodeReturn, Args: []tvmrpc.Value{tvmrpc.Null()}}, s.write(ctx, p.Tensor, p.Data)
 	case tvmrpc.CodeCopyFromRemote:
-		if p.Size > math.MaxInt32 {
-			return nil, &argumentsError{tvmrpc.Errorf("invalid size of a copy: %d bytes", p.Size)}
-		}
 		data, err := s.read(ctx, p.Tensor, int(p.Size), nil)
 		return &tvmrpc.Packet{Code: tvmrpc.CodeCopyAck, Data: data}, err
 	case tvmrpc.CodeCallFunc:

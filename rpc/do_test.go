@@ -116,7 +116,7 @@ func TestGatewayFreesAllOfLostClient(t *testing.T) {
 			t.Errorf("client %d left %d allocations", sign, d.Live())
 		}
 	}
-	if err := own.Read(ctx, make([]byte, 1)); !errors.As(err, new(*rpc.StaleError)) {
+	if err := own.Read(ctx, make([]byte, 1)); !errors.Is(err, rpc.ErrStale) {
 		t.Errorf("a tensor of the session before: %v", err)
 	}
 	if err := errors.Join(own.Free(ctx), session.Close(ctx)); err != nil || len(d.Freed) > 0 {

@@ -16,6 +16,3 @@ func (t *Tensor) CopyTo(ctx context.Context, to *Tensor) error {
 
 // ParsePlatform gives the tests outside of the package access to the parser.
 var ParsePlatform = parsePlatform
-
-// LimitError gives the tests outside of the package access to the error's fields.
-type LimitError = limitError

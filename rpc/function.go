@@ -46,7 +46,7 @@ func (m Module) Handle() Handle { return Handle(m.handle) }
 
 func (m Module) String() string { return fmt.Sprintf("module (handle %#x)", m.handle) }
 
-// Function looks up a global function of the device. Errors: *NotFoundError; those of a request.
+// Function looks up a global function of the device. Errors: ErrNotFound; those of a request.
 func (s *Session) Function(ctx context.Context, name string) (Function, error) {
 	if err := s.enter(ctx); err != nil {
 		return Function{}, err
@@ -84,7 +84,7 @@ func (s *Session) SystemLib(ctx context.Context) (Module, error) {
 // CPU is the only device of a microcontroller, for functions that have a device as an argument.
 var CPU = tvmrpc.CPU
 
-// Function looks up a function of the module. Errors: *NotFoundError; those of a request.
+// Function looks up a function of the module. Errors: ErrNotFound; those of a request.
 func (m Module) Function(ctx context.Context, name string) (Function, error) {
 	if err := m.enter(ctx); err != nil {
 		return Function{}, err
@@ -121,12 +121,12 @@ func (s *Session) moduleFunction(ctx context.Context, m Module, name string) (Fu
 		f.module = m
 		return f, nil
 	case nil:
-		return Function{}, &NotFoundError{name, "module"}
+		return Function{}, fmt.Errorf("%w %q in the module", ErrNotFound, name)
 	}
 	return Function{}, s.breakUp(tvmrpc.Errorf("looking up %s: got %T", name, result))
 }
 
-// Check returns an error if the module's functions cannot be called any more: a *StaleError after a reset of the
+// Check returns an error if the module's functions cannot be called any more: ErrStale after a reset of the
 // device, one of class config after Unlink; else those of any call. It sends nothing, unless the link is to be opened
 // again.
 func (m Module) Check(ctx context.Context) error {
@@ -284,7 +284,7 @@ func (s *Session) objectValue(arg any) (tvmrpc.Value, error) {
 // checkModule returns an error for a module that the device lost in a reset, or that was unlinked.
 func (s *Session) checkModule(m Module) error {
 	if m.epoch != s.epoch {
-		return &StaleError{m.String()}
+		return fmt.Errorf("%v %w", m, ErrStale)
 	}
 	if _, ok := s.objects[m]; m.upload != 0 && !ok {
 		return failure.New(failure.Config, "look up the function of a loaded module", "%v was unlinked", m)
@@ -295,7 +295,7 @@ func (s *Session) checkModule(m Module) error {
 // checkFunction returns an error for a function that the device lost in a reset, or whose module was unlinked.
 func (s *Session) checkFunction(f Function) error {
 	if f.epoch != s.epoch {
-		return &StaleError{f.String()}
+		return fmt.Errorf("%v %w", f, ErrStale)
 	}
 	if f.module.session == nil {
 		return nil

@@ -74,15 +74,15 @@ func TestValuesSurviveCall(t *testing.T) {
 	}
 }
 
-func TestMissingFunctionIsNotFoundError(t *testing.T) {
+func TestMissingFunctionIsErrNotFound(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	s := open(t, device(), nil)
-	var missing *rpc.NotFoundError
-	if _, err := s.Function(ctx, "absent"); !errors.As(err, &missing) || failure.Of(err) != failure.Config {
+	if _, err := s.Function(ctx, "absent"); !errors.Is(err, rpc.ErrNotFound) || failure.Of(err) != failure.Config {
 		t.Errorf("global: %v", err)
 	}
 	m := must[rpc.Module](t)(s.SystemLib(ctx))
-	if _, err := m.Function(ctx, "absent"); !errors.As(err, &missing) || missing.In != "module" {
+	if _, err := m.Function(ctx, "absent"); !errors.Is(err, rpc.ErrNotFound) ||
+		err.Error() != `no function "absent" in the module` {
 		t.Errorf("in the module: %v", err)
 	}
 }

@@ -156,7 +156,7 @@ func (r *ResetCause) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// parsePlatform decodes the result of boardsmith.platform. It skips unknown items. It returns a *ProtocolError for
+// parsePlatform decodes the result of boardsmith.platform. It skips unknown items. Its errors are tvmrpc.Errorf's: for
 // an item that occurs twice or has a wrong length.
 func parsePlatform(b []byte) (Platform, error) {
 	if len(b) == 0 || b[0] != 1 {
@@ -222,7 +222,7 @@ func u32(v []byte) *uint32 { return new(binary.LittleEndian.Uint32(v)) }
 
 const platformFunction = "boardsmith.platform"
 
-// Platform fetches the device's clocks and caches. Errors: *NotFoundError from a device without
+// Platform fetches the device's clocks and caches. Errors: ErrNotFound from a device without
 // boardsmith.platform; those of a request.
 func (s *Session) Platform(ctx context.Context) (Platform, error) {
 	if err := s.enter(ctx); err != nil {

@@ -71,8 +71,7 @@ func TestPlatformInWordsAndJSON(t *testing.T) {
 	if p.String() != words || (rpc.Platform{}).String() != "" {
 		t.Errorf("in words %q", p)
 	}
-	var missing *rpc.NotFoundError
-	if _, err := opened(t, device(), rpc.Options{}).Platform(ctx); !errors.As(err, &missing) {
+	if _, err := opened(t, device(), rpc.Options{}).Platform(ctx); !errors.Is(err, rpc.ErrNotFound) {
 		t.Errorf("of a device without that function: %v", err)
 	}
 }

@@ -36,8 +36,7 @@ func wholeSession(ctx context.Context, link transport.Link) error {
 	if err != nil {
 		return err
 	}
-	var missing *rpc.NotFoundError
-	if _, err := lib.Function(ctx, "absent"); !errors.As(err, &missing) {
+	if _, err := lib.Function(ctx, "absent"); !errors.Is(err, rpc.ErrNotFound) {
 		return errors.Join(errors.New("function absent was found"), err)
 	}
 	in, err := r.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{2, 2}, Data: []byte{1, 0xff, 0xfd, 4}})

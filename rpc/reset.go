@@ -116,7 +116,7 @@ const faultFunction = "boardsmith.fault"
 // is none.
 func (r *recovery) takeRecord(ctx context.Context) (*fault.Record, error) {
 	handle, err := r.lookup(ctx, faultFunction)
-	if isNotFound(err) {
+	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {

@@ -98,7 +98,7 @@ func TestSessionContinuesAfterFault(t *testing.T) {
 		t.Errorf("class %v of %#v", failure.Of(err), err)
 	}
 
-	// Using what existed before the reset is a *StaleError; freeing it is no error.
+	// Using what existed before the reset is ErrStale; freeing it is no error.
 	uses := map[string]func() error{
 		"function": func() error { _, err := bad.Call(ctx); return err },
 		"module":   func() error { _, err := lib.Function(ctx, "negate"); return err },
@@ -107,8 +107,7 @@ func TestSessionContinuesAfterFault(t *testing.T) {
 		"read":     func() error { return old.Read(ctx, make([]byte, 4)) },
 	}
 	for name, use := range uses {
-		var stale *rpc.StaleError
-		if err := use(); !errors.As(err, &stale) {
+		if err := use(); !errors.Is(err, rpc.ErrStale) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

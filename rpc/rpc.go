@@ -37,11 +37,10 @@ type Options struct {
 // called from several goroutines. One request runs at a time; the others wait for it or until their context ends.
 //
 // An error of the link, a timeout and a cancelled context end the session, because a late reply could be mistaken
-// for the next one. Later requests return a *BrokenError. An error that the device reports does not end the
-// session.
+// for the next one. Later requests return ErrBroken. An error that the device reports does not end the session.
 //
 // Neither does a reset of the device, if the transport has Redial: the current request returns a *fault.Error or
-// another error of class fault, objects from before the reset return a *StaleError when used, and new requests work.
+// another error of class fault, objects from before the reset return ErrStale when used, and new requests work.
 type Session struct {
 	recovery // above copier, caller and channel
 
@@ -92,7 +91,7 @@ func (s *Session) enter(ctx context.Context) error {
 	}
 	err := s.resume(ctx)
 	if s.broken != nil {
-		err = &BrokenError{s.broken}
+		err = failure.New(failure.Of(s.broken), "open the device again", "%w: %w", ErrBroken, s.broken)
 	}
 	if err != nil {
 		s.leave()

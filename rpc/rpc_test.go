@@ -44,8 +44,7 @@ func TestCloseFreesNewestFirst(t *testing.T) {
 	if !slices.Equal(d.Freed, want) || d.Live() != 0 {
 		t.Errorf("freed %v, want %v; %d allocations left", d.Freed, want, d.Live())
 	}
-	var broken *rpc.BrokenError
-	if err := ping(ctx, s); !errors.As(err, &broken) {
+	if err := ping(ctx, s); !errors.Is(err, rpc.ErrBroken) {
 		t.Errorf("after Close: %v", err)
 	}
 }
@@ -67,8 +66,7 @@ func TestTimeoutEndsSession(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	_, err = f.Call(within(t, time.Second))
-	var broken *rpc.BrokenError
-	if !errors.As(err, &broken) || failure.Of(err) != failure.Timeout || failure.Next(err) == "" {
+	if !errors.Is(err, rpc.ErrBroken) || failure.Of(err) != failure.Timeout || failure.Next(err) == "" {
 		t.Errorf("afterwards: %v, class %s", err, failure.Of(err))
 	}
 }
@@ -87,8 +85,7 @@ func TestTimeoutLimitsContextWithoutDeadline(t *testing.T) {
 			t.Errorf("cancelled before it began: %v", err)
 		}
 	}
-	var broken *rpc.BrokenError
-	if _, err := s.Function(within(t, time.Millisecond), "x"); errors.As(err, &broken) {
+	if _, err := s.Function(within(t, time.Millisecond), "x"); errors.Is(err, rpc.ErrBroken) {
 		t.Errorf("a request that was never sent ended the session: %v", err)
 	}
 }

@@ -86,7 +86,7 @@ func (t *Tensor) valid(s *Session) error {
 	case t.memory.freed:
 		return failure.Errorf(failure.Internal, "%v was freed", t)
 	case t.memory.epoch != s.epoch:
-		return &StaleError{t.String()}
+		return fmt.Errorf("%v %w", t, ErrStale)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (t *Tensor) usable(s *Session) error {
 		return err
 	}
 	if t.damages.Load() != int64(s.damages) {
-		return &DamagedCopyError{Detail: fmt.Sprintf("the content of %v is unknown since", t)}
+		return fmt.Errorf("%w: the content of %v is unknown since", ErrDamagedCopy, t)
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func (t *Tensor) Write(ctx context.Context, data []byte) error {
 }
 
 // Fill fills the tensor with ndarray.Fill's numbers, which the device computes: only the seed goes over the
-// link. It is a *NotFoundError if the firmware does not support that.
+// link. It is ErrNotFound if the firmware does not support that.
 func (t *Tensor) Fill(ctx context.Context, seed uint64) error {
 	return t.overwrite(ctx, "filling", func(s *Session) error { return s.fill(ctx, t, seed) })
 }
@@ -321,7 +321,7 @@ func (t *Tensor) read(ctx context.Context, check func(*Session) error, data []by
 // CRC32 returns the CRC-32 of the tensor's content. The device computes it if it can; else the content is read.
 func (t *Tensor) CRC32(ctx context.Context) (uint32, error) {
 	f, err := t.memory.session.Function(ctx, crcFunction)
-	if missing := new(NotFoundError); errors.As(err, &missing) {
+	if errors.Is(err, ErrNotFound) {
 		data := make([]byte, t.bytes)
 		err = t.Read(ctx, data)
 		return crc32.ChecksumIEEE(data), err

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -98,7 +99,7 @@ func (s *Session) TimedInterrupts(ctx context.Context) ([]int, error) {
 	defer s.leave()
 	const name = "boardsmith.timed_interrupts"
 	handle, err := s.lookup(ctx, name)
-	if isNotFound(err) {
+	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {

@@ -38,7 +38,7 @@ const (
 	windowBytes   = 24 // of one in the answer
 )
 
-// Windows returns the free memory for code, in the order of its addresses. It is a *NotFoundError if the firmware takes
+// Windows returns the free memory for code, in the order of its addresses. It is ErrNotFound if the firmware takes
 // none.
 func (s *Session) Windows(ctx context.Context) ([]Window, error) {
 	f, err := s.Function(ctx, "boardsmith.memory")

@@ -242,10 +242,10 @@ func (q *session) check(ctx context.Context, o *object) error {
 		return nil
 	}
 	err := o.module.Check(ctx)
-	if errors.As(err, new(*rpc.BrokenError)) {
+	if errors.Is(err, rpc.ErrBroken) {
 		return err
 	}
-	if failure.Of(err) == failure.Config || errors.As(err, new(*rpc.StaleError)) {
+	if failure.Of(err) == failure.Config || errors.Is(err, rpc.ErrStale) {
 		return failure.New(failure.Config, "load the module again, and free those that are not used any more",
 			"the module was unlinked: a later one did not fit beside it")
 	}

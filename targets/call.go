@@ -302,15 +302,14 @@ func (j *job) call(ctx context.Context, s *rpc.Session, name string, args []any,
 // findFunction looks for a function of the device, then of the model.
 func findFunction(ctx context.Context, s *rpc.Session, name string, all []callable) (rpc.Function, error) {
 	f, err := s.Function(ctx, name)
-	missing := new(rpc.NotFoundError)
-	if !errors.As(err, &missing) {
+	if !errors.Is(err, rpc.ErrNotFound) {
 		return f, err
 	}
 	lib, err := s.SystemLib(ctx)
 	if err != nil {
 		return f, err
 	}
-	if f, err = lib.Function(ctx, name); !errors.As(err, &missing) {
+	if f, err = lib.Function(ctx, name); !errors.Is(err, rpc.ErrNotFound) {
 		return f, err
 	}
 	var names []string

@@ -179,7 +179,7 @@ func (t *timing) read(ctx context.Context, c *connection) error {
 		return nil // standalone firmware does not report them
 	}
 	p, err := c.rpc.Platform(ctx)
-	if missing := new(rpc.NotFoundError); errors.As(err, &missing) {
+	if errors.Is(err, rpc.ErrNotFound) {
 		return nil
 	}
 	t.platform = &p

@@ -80,7 +80,7 @@ func (h *arguments) fill(ctx context.Context, offset, size int) error {
 func (h *arguments) write(ctx context.Context, t *rpc.Tensor, offset int, seed uint64, data []byte) error {
 	copy(h.content[offset:], data)
 	if seed != 0 {
-		if err := t.Fill(ctx, seed); !errors.As(err, new(*rpc.NotFoundError)) {
+		if err := t.Fill(ctx, seed); !errors.Is(err, rpc.ErrNotFound) {
 			return err
 		}
 	}

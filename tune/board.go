@@ -140,7 +140,7 @@ func (b *servedBoard) probe(ctx context.Context) error {
 
 	begun := time.Now()
 	_, err := b.station.bench.session.Windows(ctx)
-	if errors.As(err, new(*rpc.DeviceError)) || errors.As(err, new(*rpc.NotFoundError)) {
+	if errors.As(err, new(*rpc.DeviceError)) || errors.Is(err, rpc.ErrNotFound) {
 		err = nil // firmware that takes no code
 	}
 	if err == nil {
@@ -226,8 +226,7 @@ func (b *servedBoard) loadRAM(
 func (b *servedBoard) link(ctx context.Context, s *rpc.Session, o project.Operators, sum digest) (rpc.Program, error) {
 	var largest rpc.Window
 	windows, err := s.Windows(ctx)
-	var missing *rpc.NotFoundError
-	if err != nil && !errors.As(err, &missing) {
+	if err != nil && !errors.Is(err, rpc.ErrNotFound) {
 		return rpc.Program{}, err
 	}
 	if len(windows) > 0 {

@@ -137,8 +137,7 @@ func (s *station) openSession(ctx context.Context) error {
 // identify reads the window for code and the platform from the device.
 func (s *station) identify(ctx context.Context) error {
 	windows, err := s.bench.session.Windows(ctx)
-	var missing *rpc.NotFoundError
-	if errors.As(err, &missing) && s.layout.spec.Options.UploadKiB == 0 {
+	if errors.Is(err, rpc.ErrNotFound) && s.layout.spec.Options.UploadKiB == 0 {
 		err = nil // the layout has no window
 	}
 	if err != nil {

@@ -13,18 +13,10 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// A ProtocolError reports received data that violate the protocol. The session is over.
-type ProtocolError struct{ Detail string }
-
-// Errorf returns a *ProtocolError.
+// Errorf returns an error, of class transport, about received data that violate the protocol. The session is over.
 func Errorf(format string, args ...any) error {
-	return &ProtocolError{fmt.Sprintf(format, args...)}
+	return failure.Errorf(failure.Transport, "protocol: "+format, args...)
 }
-
-func (e *ProtocolError) Error() string { return "protocol: " + e.Detail }
-
-// FailureClass returns failure.Transport.
-func (e *ProtocolError) FailureClass() failure.Class { return failure.Transport }
 
 // A Code is the type of a packet.
 type Code int32
@@ -251,7 +243,7 @@ func WordDType(w uint64) ndarray.DType {
 }
 
 // Parse decodes one whole packet into p and reuses p's memory. Texts and data in p point into msg. Append encodes
-// the result to the same bytes. Every error is a *ProtocolError.
+// the result to the same bytes. Every error is one of Errorf.
 func (p *Packet) Parse(msg []byte) error {
 	*p = Packet{Args: p.Args[:0]}
 	r := reader{rest: msg}

@@ -106,7 +106,7 @@ const (
 // cause checks the recorded cause of the reset after a fault, if the chip records it.
 func (r *run) cause(ctx context.Context, c faultCase) (string, error) {
 	p, err := r.session.Platform(ctx)
-	if none := new(rpc.NotFoundError); errors.As(err, &none) {
+	if errors.Is(err, rpc.ErrNotFound) {
 		return "", nil
 	}
 	if err != nil {

@@ -84,7 +84,7 @@ func (r *run) bareSession(ctx context.Context) error {
 	}
 	s := rpc.New(t, rpc.Options{Log: r.Log})
 	p, err := s.Platform(ctx)
-	if none := new(rpc.NotFoundError); err != nil && !errors.As(err, &none) {
+	if err != nil && !errors.Is(err, rpc.ErrNotFound) {
 		return errors.Join(err, s.Close(ctx))
 	}
 	r.session, r.platform = s, p
