@@ -83,17 +83,6 @@ func OrDefault(c *Cache) *Cache {
 	return New(dir, Options{})
 }
 
-// A mismatchError reports an entry whose second build gave other bytes: its key does not cover everything that
-// determines it.
-type mismatchError struct {
-	Key  cachekey.Key
-	Name string // the first file that differs
-}
-
-func (e *mismatchError) Error() string {
-	return fmt.Sprintf("cache entry %x: a second build gave a different %s", e.Key[:8], e.Name)
-}
-
 // Get returns the files stored under the key, sorted by name, or ok false. It removes a damaged entry. An entry
 // that cannot be read at the moment counts as absent and stays.
 func (c *Cache) Get(k cachekey.Key) (files []File, ok bool) {
@@ -145,14 +134,20 @@ func (c *Cache) path(k cachekey.Key) string {
 	return filepath.Join(c.dir, builtFolder, hex[:2], hex)
 }
 
+// compare returns an error for an entry whose second build gave other bytes: its key does not cover everything that
+// determines it.
 func compare(k cachekey.Key, old, now []File) error {
 	for i := range max(len(old), len(now)) {
+		name := ""
 		switch {
 		case i >= len(old):
-			return &mismatchError{k, now[i].Name}
+			name = now[i].Name
 		case i >= len(now) || old[i].Name != now[i].Name || !bytes.Equal(old[i].Data, now[i].Data):
-			return &mismatchError{k, old[i].Name}
+			name = old[i].Name
+		default:
+			continue
 		}
+		return fmt.Errorf("cache entry %x: a second build gave a different %s", k[:8], name)
 	}
 	return nil
 }

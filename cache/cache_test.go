@@ -2,13 +2,13 @@ package cache
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/cachekey"
@@ -94,15 +94,14 @@ func TestVerify(t *testing.T) {
 	}
 	other := entry()
 	other[2].Data[17] ^= 1
-	var m *mismatchError
-	if err := v.Put(k, other); !errors.As(err, &m) || m.Name != "src/main.o" {
+	if err := v.Put(k, other); err == nil || !strings.HasSuffix(err.Error(), "a different src/main.o") {
 		t.Errorf("got %v", err)
 	}
-	if err := v.Put(k, entry()[:2]); !errors.As(err, &m) {
+	if err := v.Put(k, entry()[:2]); err == nil {
 		t.Errorf("a file less: %v", err)
 	}
 	more := append(entry(), File{Name: "src/more.o"})
-	if err := v.Put(k, more); !errors.As(err, &m) || m.Name != "src/more.o" {
+	if err := v.Put(k, more); err == nil || !strings.HasSuffix(err.Error(), "a different src/more.o") {
 		t.Errorf("a file more: %v", err)
 	}
 }

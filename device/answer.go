@@ -32,7 +32,7 @@ const (
 // *transport.SharedPortError if another program may have read the answer; those of ctx.
 func (d *Device) probeRunning(ctx context.Context, next *image.Image) (*flashplan.Answer, error) {
 	err := d.relocate(ctx)
-	if err != nil && !desk.IsMissing(err) {
+	if err != nil && !errors.Is(err, desk.ErrMissing) {
 		return nil, err
 	}
 	var answer *flashplan.Answer

@@ -5,6 +5,7 @@ package device
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
@@ -111,7 +112,7 @@ func (k *Desk) plannedProgrammer(
 		return nil, nil, nil
 	}
 	probe, err := k.plannedProbe(ctx, b, which)
-	if which == "" && desk.IsMissing(err) {
+	if which == "" && errors.Is(err, desk.ErrMissing) {
 		missing, err = err, nil // the programmer would choose a probe
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -91,7 +92,7 @@ func (d *Device) relocate(ctx context.Context) error {
 
 // relocateProbe is relocate for a use of the probe alone: its UART may be missing.
 func (d *Device) relocateProbe(ctx context.Context) error {
-	if err := d.relocate(ctx); !desk.IsMissing(err) {
+	if err := d.relocate(ctx); !errors.Is(err, desk.ErrMissing) {
 		return err
 	}
 	return nil

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/desk"
 	"github.com/boardsmith/boardsmith/internal/flashplan"
@@ -182,8 +181,7 @@ func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 				err := f.complete(ctx, true)
 				return f.report, err
 			}
-			var differs *flasher.VerifyError
-			if attempt++; !errors.As(err, &differs) && !f.power.cycle(ctx, err) || attempt == flashAttempts {
+			if attempt++; failure.Of(err) != failure.Verify && !f.power.cycle(ctx, err) || attempt == flashAttempts {
 				return f.report, err
 			}
 			f.facts.Force, f.facts.Answer, f.facts.ReadBack = false, nil, nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/ledger"
@@ -43,9 +44,8 @@ type flashing struct {
 // one, nothing was erased.
 func (f *flashing) write(ctx context.Context, job flasher.Job) error {
 	begun, err := f.runJob(ctx, job)
-	var differs *flasher.VerifyError
 	for _, s := range begun { // a completely programmed sector is compared by its content
-		f.facts.Interrupted[s.Addr] = err != nil && !errors.As(err, &differs)
+		f.facts.Interrupted[s.Addr] = err != nil && failure.Of(err) != failure.Verify
 	}
 	if len(begun) > 0 {
 		for _, s := range job.Write {
@@ -111,7 +111,7 @@ func (f *flashing) uncountErases(before ledger.Entry, begun, all []boards.Sector
 			*e.Sector(s.Addr, s.Size) = *before.Sector(s.Addr, s.Size)
 		}
 	}
-	if other := new(flasher.ChipError); !errors.As(err, &other) {
+	if !errors.Is(err, flasher.ErrOtherChip) {
 		e.Failures++
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // Open starts a session with the firmware. The caller closes the session, which ends a process. Open checks that
 // the firmware is exactly this build, by build id and CRC-32 (class verify), on the chip of desk.json or the last Flash
-// (class config), and that the device matches its board file (class config, *ClockError). It logs
+// (class config), and that the device matches its board file (class config, ErrClock). It logs
 // a fault from before the session, which is also its PriorFault. If a board does not respond and Desk.File has a
 // power command, Open cycles the power once. Further errors: those of transport and rpc.
 func (d *Device) Open(ctx context.Context, i *image.Image) (*rpc.Session, error) {
@@ -143,7 +143,7 @@ type StandaloneSession = standalone.Session
 
 // OpenStandalone is Open for an image without an RPC server (boards.Options.App). The caller closes the session, which
 // ends a process. It checks that the firmware is exactly this build, on the chip of desk.json or the last Flash, and
-// logs a fault from before the session, and that the timer runs at its reported rate (*ClockError). Further errors:
+// logs a fault from before the session, and that the timer runs at its reported rate (ErrClock). Further errors:
 // class verify for another image, class config on another chip; those of package standalone.
 func (d *Device) OpenStandalone(ctx context.Context, i *image.Image) (*StandaloneSession, error) {
 	i, err := d.accept(i)

@@ -97,35 +97,21 @@ func truth(v *bool) *uint64 {
 	return new(uint64(0))
 }
 
-// A ClockError reports a device whose timer, measured by another clock, runs at another rate than it reports: its
-// measured times would be wrong by the same factor.
-type ClockError struct {
-	Board    string
-	Reported uint32  // the reported ticks per second
-	Measured float64 // ticks per second
-	Clock    rpc.Clock
-}
+// ErrClock is wrapped by the error, of class config, of a device whose timer, measured by another clock, runs at
+// another rate than it reports: its measured times would be wrong by the same factor.
+var ErrClock = errors.New("the timer does not run at its reported rate")
 
-func (e *ClockError) Error() string {
+// clockError returns ErrClock with the ticks per second.
+func clockError(board string, reported uint32, measured float64, clock rpc.Clock) error {
 	by := "the host's clock"
-	if e.Clock == rpc.InstructionClock {
+	next := "correct the port's clock setup, or core_hz and timer in the board file; host_clock is false for an emulator"
+	if clock == rpc.InstructionClock {
 		by = "the emulator's clock, which counts instructions"
+		next = fmt.Sprintf("the emulated machine has this clock: set core_hz and timer to %.0f Hz in the board file; on "+
+			"Zephyr, CONFIG_SYS_CLOCK_HW_CYCLES_PER_SEC in local/local.conf, or in a file of the board's settings", measured)
 	}
-	off := (e.Measured/float64(e.Reported) - 1) * 100
-	return fmt.Sprintf("board %s: its timer makes %.0f ticks a second by %s, %+.1f %% off the reported %d",
-		e.Board, e.Measured, by, off, e.Reported)
-}
-
-// FailureClass returns failure.Config.
-func (e *ClockError) FailureClass() failure.Class { return failure.Config }
-
-// NextStep returns the next step for the user.
-func (e *ClockError) NextStep() string {
-	if e.Clock == rpc.InstructionClock {
-		return fmt.Sprintf("the emulated machine has this clock: set core_hz and timer to %.0f Hz in the board file; on "+
-			"Zephyr, CONFIG_SYS_CLOCK_HW_CYCLES_PER_SEC in local/local.conf, or in a file of the board's settings", e.Measured)
-	}
-	return "correct the port's clock setup, or core_hz and timer in the board file; host_clock is false for an emulator"
+	return failure.New(failure.Config, next, "board %s: %w: %.0f ticks a second by %s, %+.1f %% off the reported %d",
+		board, ErrClock, measured, by, (measured/float64(reported)-1)*100, reported)
 }
 
 // verifyPlatform compares the device, which runs the image, with its board file.
@@ -184,7 +170,7 @@ func (d *Device) verifyClock(ctx context.Context, i *image.Image, query queryPla
 		return err
 	}
 	if off := measured/float64(reported) - 1; off > most || off < least {
-		return &ClockError{d.board.Name, reported, measured, clock}
+		return clockError(d.board.Name, reported, measured, clock)
 	}
 	d.verified.clock = clock
 	return nil

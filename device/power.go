@@ -64,12 +64,10 @@ func (d *Device) PowerCycle(ctx context.Context) (bool, error) {
 
 // isUnresponsive reports whether an error is that of a board without a valid response.
 func isUnresponsive(err error) bool {
-	var differs *flasher.VerifyError
 	var worn *WearError
-	var other *flasher.ChipError
 	var shared *transport.SharedPortError
 	var handshake *transport.HandshakeError
-	if errors.As(err, &differs) || errors.As(err, &worn) || errors.As(err, &other) || errors.As(err, &shared) ||
+	if errors.As(err, &worn) || errors.Is(err, flasher.ErrOtherChip) || errors.As(err, &shared) ||
 		isInUse(err) || errors.As(err, &handshake) && handshake.Changed != "" {
 		return false
 	}

@@ -146,7 +146,7 @@ func TestReplugIntoLease(t *testing.T) {
 	if text, err := os.ReadFile(output); err == nil {
 		t.Errorf("programs ran:\n%s", text)
 	}
-	if err := first.relocate(t.Context()); !desk.IsMissing(err) || first.attachment.LeaseName() != "usb:14-1" {
+	if err := first.relocate(t.Context()); !errors.Is(err, desk.ErrMissing) || first.attachment.LeaseName() != "usb:14-1" {
 		t.Errorf("the UART is missing: at %s: %v", first.attachment.LeaseName(), err)
 	}
 	if l, err := ledger.Take(t.Context(), k.LeaseDir, "usb:14-1", 0); err == nil {

@@ -143,7 +143,7 @@ func (s server) serve(ctx context.Context, within time.Duration, use func(contex
 		stop()
 		<-ended
 		hung := &command.Error{Tool: command.Name(c.Path), Command: c.Typed(), Err: errNotServing}
-		return &programmerError{Class: failure.Timeout, Hint: "the " + s.name + " hangs", Err: hung}
+		return failure.Errorf(failure.Timeout, "the %s hangs (%w)", s.name, hung)
 	}
 	err := use(ctx)
 	stop()

@@ -4,10 +4,10 @@ package flasher
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,64 +15,15 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// A VerifyError reports memory that differs from what was written.
-type VerifyError struct {
-	Addr      uint64 // of the first byte that differs
-	Want, Got byte
-	Bytes     int // number of bytes that differ; 0 if unknown
+// verifyError returns the error, of class verify, of memory that differs from what was written.
+func verifyError(format string, args ...any) error {
+	return failure.New(failure.Verify, "flash again; if the same address differs, that flash is worn or protected",
+		"verify: "+format, args...)
 }
 
-func (e *VerifyError) Error() string {
-	if e.Bytes == 0 {
-		return fmt.Sprintf("verify: memory at or after 0x%08x differs from what was written", e.Addr)
-	}
-	return fmt.Sprintf("verify: read 0x%02x at 0x%08x instead of 0x%02x (%d bytes differ)", e.Got, e.Addr, e.Want, e.Bytes)
-}
-
-// FailureClass returns failure.Verify.
-func (e *VerifyError) FailureClass() failure.Class { return failure.Verify }
-
-// NextStep returns the usual remedy.
-func (e *VerifyError) NextStep() string {
-	return "flash again; if the same address differs, that flash is worn or protected"
-}
-
-// A programmerError reports a programmer that failed.
-type programmerError struct {
-	Class failure.Class // probe-missing, flash or timeout
-	Hint  string        // the cause in plain words; "" if unknown
-	Next  string        // advice for this cause; "" if there is none
-	Err   error         // a *command.Error with the tool's output
-
-	// path of a file with what the tool printed, of a long output its beginning and end; the next failure after an hour
-	// deletes it. "" if Err's message has all
-	Output string
-}
-
-func (e *programmerError) Error() string {
-	if e.Hint != "" {
-		return e.Hint + " (" + e.Err.Error() + ")"
-	}
-	return e.Err.Error()
-}
-
-// Unwrap returns the command's own error.
-func (e *programmerError) Unwrap() error { return e.Err }
-
-// FailureClass returns Class.
-func (e *programmerError) FailureClass() failure.Class { return e.Class }
-
-// NextStep returns the advice for the cause, and where the programmer's output is. It never contains the command to
-// repeat: outside of the lease and the ledger, this would erase sectors that nobody counts.
-func (e *programmerError) NextStep() string {
-	var steps []string
-	if e.Next != "" {
-		steps = append(steps, e.Next)
-	}
-	if e.Output != "" {
-		steps = append(steps, "its output is in "+e.Output)
-	}
-	return strings.Join(steps, "; ")
+// differsAt returns the error of n bytes that differ, the first at addr.
+func differsAt(addr uint64, got, want byte, n int) error {
+	return verifyError("read 0x%02x at 0x%08x instead of 0x%02x (%d bytes differ)", got, addr, want, n)
 }
 
 // A lock destroys data when it is opened: it is named with that advice only if the tool has reported that it is on.
@@ -221,28 +172,35 @@ func causesIn(text string) string {
 	return text
 }
 
-// explain converts a command's error to a *programmerError and returns other errors unchanged.
+// explain adds the class, the cause in plain words and advice to a command's error: probe-missing, flash, timeout or
+// config. It returns other errors unchanged. The advice never contains the command to repeat: outside of the lease and
+// the ledger, this would erase sectors that nobody counts.
 func explain(err error) error {
 	var c *command.Error
 	if !errors.As(err, &c) {
 		return err
 	}
-	e := &programmerError{Class: failure.Flash, Err: err, Output: keepOutput(c)}
+	var steps []string
+	output := keepOutput(c)
+	if output != "" {
+		steps = []string{"its output is in " + output}
+	}
 	if errors.Is(err, command.ErrTooLong) {
-		e.Class, e.Hint = failure.Timeout, "the programmer hangs"
-		return e
+		return failure.New(failure.Timeout, strings.Join(steps, ""), "the programmer hangs (%w)", err)
 	}
 
 	shown := *c
 	shown.Text = causesIn(c.Text)
-	e.Err = &shown
 	for _, f := range failurePatterns {
-		if f.printed.MatchString(shown.Text) {
-			e.Class, e.Hint, e.Next = f.class, f.hint, f.next
-			break
+		if !f.printed.MatchString(shown.Text) {
+			continue
 		}
+		if f.next != "" {
+			steps = slices.Insert(steps, 0, f.next)
+		}
+		return failure.New(f.class, strings.Join(steps, "; "), "%s (%w)", f.hint, &shown)
 	}
-	return e
+	return failure.New(failure.Flash, strings.Join(steps, ""), "%w", &shown)
 }
 
 const (
@@ -250,8 +208,8 @@ const (
 	outputLife = time.Hour
 )
 
-// keepOutput writes the tool's output to a temporary file and returns its path: "" if the error's message has all of it
-// or the file cannot be written. It removes files of earlier runs.
+// keepOutput writes the tool's output, of a long one its beginning and end, to a temporary file and returns its path:
+// "" if the error's message has all of it or the file cannot be written. It removes files of runs an hour ago.
 func keepOutput(c *command.Error) string {
 	removeOldOutputs()
 	text := strings.TrimSpace(c.Text)

@@ -93,20 +93,19 @@ func verifyFolder(dir string, want []Segment, step func(string)) error {
 	return nil
 }
 
-// compare returns the first difference as a *VerifyError.
+// compare returns the first difference as an error.
 func compare(want Segment, got []byte) error {
 	if bytes.Equal(want.Data, got) {
 		return nil
 	}
-	e := &VerifyError{}
+	first, n := 0, 0
 	for i, b := range want.Data {
 		if b == got[i] {
 			continue
 		}
-		if e.Bytes == 0 {
-			e.Addr, e.Want, e.Got = want.Addr+uint64(i), b, got[i]
+		if n++; n == 1 {
+			first = i
 		}
-		e.Bytes++
 	}
-	return e
+	return differsAt(want.Addr+uint64(first), got[first], want.Data[first], n)
 }

@@ -16,39 +16,27 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// A ChipError reports a chip that differs from the board file. Nothing was erased or written.
-type ChipError struct {
-	Read uint32                // its identification register, unless Sector is set
-	Want boards.Identification // values in the board file
+// ErrOtherChip is wrapped by the error, of class flash, of a chip that differs from the board file. Nothing was erased
+// or written.
+var ErrOtherChip = errors.New("the chip behind the probe differs from the board file")
 
-	Sector *boards.Sector // of the board file, which the chip does not have; nil: its register differs
-	has    Range          // the chip's erase unit at its address; the zero value: none
-}
-
-func (e *ChipError) Error() string {
-	if s := e.Sector; s != nil {
-		return fmt.Sprintf("memory: sectors of the board file: 0x%x bytes at 0x%08x, where the programmer has 0x%x bytes at "+
-			"0x%08x for this chip; nothing was erased", s.Size, s.Addr, e.has.Size, e.has.Addr)
-	}
+// otherRegister returns the error of a chip whose identification register reads another value.
+func otherRegister(read uint32, want boards.Identification) error {
 	var values []string
-	for _, v := range e.Want.Values {
+	for _, v := range want.Values {
 		values = append(values, fmt.Sprintf("0x%x", uint64(v)))
 	}
-	return fmt.Sprintf("the chip behind the probe differs from the board file: register 0x%08x reads 0x%08x; its "+
-		"masked value 0x%x is not %s (%s)",
-		uint64(e.Want.Address), e.Read, uint64(e.Want.Mask)&uint64(e.Read), strings.Join(values, " or "), e.Want.Source)
+	return failure.New(failure.Flash, "choose this chip's board; if the board file is right for the chip, add the value "+
+		"to its identification.values, or use "+failure.Option("Desk.Reflash", "true"),
+		"%w: register 0x%08x reads 0x%08x; its masked value 0x%x is not %s (%s)", ErrOtherChip, uint64(want.Address), read,
+		uint64(want.Mask)&uint64(read), strings.Join(values, " or "), want.Source)
 }
 
-// FailureClass returns failure.Flash.
-func (e *ChipError) FailureClass() failure.Class { return failure.Flash }
-
-// NextStep returns how to go on.
-func (e *ChipError) NextStep() string {
-	if e.Sector != nil {
-		return "correct sectors of this memory in the board file, or its chip file"
-	}
-	return "choose this chip's board; if the board file is right for the chip, add the value to its " +
-		"identification.values, or use " + failure.Option("Desk.Reflash", "true")
+// otherSectors returns the error of a chip that has another erase unit, none if its size is 0, at that of a sector.
+func otherSectors(s boards.Sector, addr, size uint64) error {
+	return failure.New(failure.Flash, "correct sectors of this memory in the board file, or its chip file",
+		"%w: sectors of its memory: 0x%x bytes at 0x%08x, where the programmer has 0x%x bytes at 0x%08x for this chip; "+
+			"nothing was erased", ErrOtherChip, s.Size, s.Addr, size, addr)
 }
 
 const (
@@ -160,7 +148,7 @@ var (
 	otherSectorRE    = regexp.MustCompile(`(?m)^` + mark + otherSector + `0x([0-9a-f]+) 0x([0-9a-f]+) 0x([0-9a-f]+)`)
 )
 
-// chipError returns a *ChipError for a run of the job that ended because of the chip.
+// chipError returns ErrOtherChip for a run of the job that ended because of the chip.
 func (c Config) chipError(err error, j Job) error {
 	var failed *command.Error
 	if !errors.As(err, &failed) {
@@ -169,14 +157,14 @@ func (c Config) chipError(err error, j Job) error {
 	if m := otherSectorRE.FindStringSubmatch(failed.Text); m != nil {
 		i := slices.IndexFunc(j.Erase, func(s boards.Sector) bool { return s.Addr == hex(m[1]) })
 		if i >= 0 {
-			return &ChipError{Sector: &j.Erase[i], has: Range{hex(m[2]), hex(m[3])}}
+			return otherSectors(j.Erase[i], hex(m[2]), hex(m[3]))
 		}
 	}
 	m := identificationRE.FindStringSubmatch(failed.Text)
 	if m == nil || c.AnyChip || c.Chip.Accepts(uint32(hex(m[1]))) {
 		return err
 	}
-	return &ChipError{Read: uint32(hex(m[1])), Want: c.Chip}
+	return otherRegister(uint32(hex(m[1])), c.Chip)
 }
 
 // warnAboutChip logs a warning for a line that reports another chip, if any chip is accepted, or unknown sectors.
@@ -185,6 +173,6 @@ func (c Config) warnAboutChip(line string) {
 		c.Log.Warn("the sectors of the board file were not compared with the chip's: the programmer lists none")
 	}
 	if m := identificationRE.FindStringSubmatch(line); m != nil && c.AnyChip && !c.Chip.Accepts(uint32(hex(m[1]))) {
-		c.Log.Warn((&ChipError{Read: uint32(hex(m[1])), Want: c.Chip}).Error())
+		c.Log.Warn(otherRegister(uint32(hex(m[1])), c.Chip).Error())
 	}
 }

@@ -244,18 +244,15 @@ func (o *openocd) shadow(dir string) error {
 // openocdDiff matches a difference that verify_image prints.
 var openocdDiff = regexp.MustCompile(`diff \d+ address 0x([0-9a-f]+)\. Was 0x([0-9a-f]+) instead of 0x([0-9a-f]+)`)
 
-// openocdError returns a *VerifyError for a failed comparison.
+// openocdError returns an error of class verify for a failed comparison.
 func openocdError(err error, j Job) error {
 	var c *command.Error
 	if errors.As(err, &c) {
 		if m := openocdDiff.FindStringSubmatch(c.Text); m != nil {
-			return &VerifyError{
-				Addr: hex(m[1]), Got: byte(hex(m[2])), Want: byte(hex(m[3])),
-				Bytes: strings.Count(c.Text, "Was 0x"),
-			}
+			return differsAt(hex(m[1]), byte(hex(m[2])), byte(hex(m[3])), strings.Count(c.Text, "Was 0x"))
 		}
 		if len(j.Verify) > 0 && strings.Contains(c.Text, "contents differ") {
-			return &VerifyError{Addr: j.Verify[0].Addr}
+			return verifyError("memory at or after 0x%08x differs from what was written", j.Verify[0].Addr)
 		}
 	}
 	return explain(err)

@@ -46,7 +46,7 @@ func merged(list []Segment) (all []Segment) {
 type Job struct {
 	Erase   []boards.Sector
 	Write   []Segment // each inside erased sectors
-	Verify  []Segment // read back and compared: *VerifyError
+	Verify  []Segment // read back and compared: class verify
 	Restart bool      // reset the board afterwards and let it run
 
 	first bool // a later run of the same job erases or writes
@@ -64,7 +64,7 @@ func (j Job) changes() bool { return j.first || len(j.Erase) > 0 || len(j.Write)
 // program in a process group of its own; it has a deadline of its own besides ctx's, and leaves no process behind.
 // Each resets and halts the core before anything else: interrupts of firmware whose flash is being erased would
 // crash it. A run has failed unless the tool reported each of its steps as done, whatever its exit status. After an
-// error the content of the job's sectors is undefined. Errors: *ChipError, *VerifyError, others of the class of the
+// error the content of the job's sectors is undefined. Errors: ErrOtherChip, class verify, others of the class of the
 // failure that the program printed, and those of ctx.
 type Programmer interface {
 	// Do does the job.
@@ -94,7 +94,7 @@ type Config struct {
 	Flash    boards.Flash
 	Probe    Probe
 	Reserved []Range // a job that touches these is rejected
-	// compared before a job erases or writes anything: *ChipError; the zero value: not compared
+	// compared before a job erases or writes anything: ErrOtherChip; the zero value: not compared
 	Chip    boards.Identification
 	AnyChip bool                                       // only warn if the chip differs
 	Build   string                                     // folder of the build that the image is from; west needs it

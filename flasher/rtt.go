@@ -50,10 +50,8 @@ func (o *openocd) ServeRTT(
 	err := o.serve(ctx, server{name: "RTT server"}, func(dir string) []string { return o.rttArgs(dir, port, ranges) }, use)
 	var c *command.Error
 	if errors.As(err, &c) && strings.Contains(c.Text, rttNone) {
-		return &programmerError{
-			Class: failure.Boot, Hint: "the firmware has " + rttNone, Err: c,
-			Next: "check that firmware with RTT was flashed and starts",
-		}
+		return failure.New(failure.Boot, "check that firmware with RTT was flashed and starts", "the firmware has %s (%w)",
+			rttNone, c)
 	}
 	return err
 }
@@ -66,10 +64,8 @@ func (s server) serveWatched(ctx context.Context, within time.Duration, use func
 		if err == nil {
 			err = fmt.Errorf("%s ended", command.Name(s.command.Path))
 		}
-		cancel(&programmerError{
-			Class: failure.Transport, Hint: "the " + s.name + " ended while it was used", Err: err,
-			Next: "check the probe's cable and the board's power",
-		})
+		cancel(failure.New(failure.Transport, "check the probe's cable and the board's power",
+			"the %s ended while it was used (%w)", s.name, err))
 	}
 	return s.serve(ctx, within, func(context.Context) error {
 		err := use(using)

@@ -67,7 +67,7 @@ func TestServeRTT(t *testing.T) {
 	block := []Range{{Addr: 0x20000000, Size: 0x80}, {Addr: rttAt, Size: 72}}
 	unused := func(context.Context) error { return errors.New("used") }
 	err := o.ServeRTT(ctx, port, block, unused)
-	if e := new(programmerError); !errors.As(err, &e) || e.Class != failure.Boot {
+	if failure.Of(err) != failure.Boot {
 		t.Fatalf("without a control block: %v", err)
 	}
 	b.setWords(rttUp, binary.LittleEndian.Uint32([]byte("hell")), binary.LittleEndian.Uint32([]byte("o\x00\x00\x00")))

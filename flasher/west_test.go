@@ -196,8 +196,7 @@ func TestWestRunner(t *testing.T) {
 		if failure.Of(err) != want || !slices.Equal(erased, []uint64{0, 4}) {
 			t.Errorf("status %d: class %s, erased %d: %v", status, failure.Of(err), erased, err)
 		}
-		var failed *programmerError
-		if errors.As(err, &failed) && (!strings.Contains(err.Error(), "exited with status 1") ||
+		if errors.As(err, new(*command.Error)) && (!strings.Contains(err.Error(), "exited with status 1") ||
 			strings.Contains(failure.Next(err), "west flash")) { // which would erase outside of the ledger
 			t.Errorf("%v; %s", err, failure.Next(err))
 		}

@@ -81,7 +81,7 @@ func Model(ctx context.Context, spec project.Spec, o Options) (r *Result, err er
 
 // Project builds a project, runs its model on a device, and returns what the model costs. Builder and Dir of the
 // options have no effect. Outputs that differ from the expected ones are no error: see Result.Err. Errors: those of
-// validate.Read, Project.Build, device, executor and validate.Run; *device.ClockError if the device's clock is not as
+// validate.Read, Project.Build, device, executor and validate.Run; device.ErrClock if the device's clock is not as
 // fast as its firmware states.
 func Project(ctx context.Context, p *project.Project, o Options) (*Result, error) {
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)

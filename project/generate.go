@@ -28,9 +28,9 @@ import (
 
 // Generate makes the project in dir, which must be empty, absent, or a project; in a project it changes only files that
 // differ. A file that a user has changed stays if Generate would make it as before (Project.Preserved); else Generate
-// changes nothing and returns an *EditedError. With s.Force it replaces all such files and keeps a copy of each. After
+// changes nothing and returns ErrEdited. With s.Force it replaces all such files and keeps a copy of each. After
 // a failure, or the end of the process, the folder is unchanged or the next Generate repairs it. The caller must Close
-// the project. Errors: *EditedError, *LockedError, *ObjectError, those of boards and mlf, and others of class config.
+// the project. Errors: ErrEdited, *LockedError, *ObjectError, those of boards and mlf, and others of class config.
 func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, error) {
 	dir = abspath.Of(dir)
 	pl, err := b.planIn(ctx, dir, s)
@@ -248,7 +248,7 @@ func (p *Project) compare(t *workdir.Tree, old *projectfile.State, pl *plan, for
 		if err != nil {
 			return d, err
 		}
-		if edited := d.addOld(t, old, name, have); !edited {
+		if !d.addOld(t, old, name, have) {
 			d.remove = append(d.remove, name)
 		}
 	}
@@ -256,7 +256,7 @@ func (p *Project) compare(t *workdir.Tree, old *projectfile.State, pl *plan, for
 	sort.Strings(d.keep)
 	sort.Strings(d.stay)
 	if len(d.keep) > 0 && !force {
-		return d, &EditedError{p.dir, d.keep}
+		return d, edited(p.dir, d.keep)
 	}
 	return d, nil
 }
@@ -386,7 +386,7 @@ func (f planned) stage(t *workdir.Tree, at string) error {
 }
 
 // Clean removes the files of Generate and Build in dir, and the folder if it is empty then. A missing folder is clean.
-// If the user has changed generated files, Clean removes nothing and returns an *EditedError, unless force is set. The
+// If the user has changed generated files, Clean removes nothing and returns ErrEdited, unless force is set. The
 // user's own files stay.
 func (b *Builder) Clean(ctx context.Context, dir string, force bool) error {
 	if ctx.Err() != nil {
@@ -423,12 +423,12 @@ func cleanLocked(ctx context.Context, dir string, force bool) error {
 		return err
 	}
 	defer t.Close()
-	edited, err := t.Edited(merged(s), s.Pending)
+	changed, err := t.Edited(merged(s), s.Pending)
 	if err != nil {
 		return err
 	}
-	if len(edited) > 0 && !force {
-		return &EditedError{dir, edited}
+	if len(changed) > 0 && !force {
+		return edited(dir, changed)
 	}
 	if err := builddir.RemoveResults(t, s.Template.BuildFolder(), s.Template.ELF); err != nil {
 		return err
@@ -447,24 +447,15 @@ func cleanLocked(ctx context.Context, dir string, force bool) error {
 	return t.Remove(blueprint.StateFile)
 }
 
-// An EditedError lists files of a project that a user has changed and that Generate would overwrite.
-type EditedError struct {
-	Dir   string
-	Files []string // slash paths in Dir, sorted
-}
+// ErrEdited is wrapped by the error, of class config, that lists files of a project that a user has changed and that
+// Generate would overwrite.
+var ErrEdited = failure.New(failure.Config, "to replace them and keep a copy of each as FILE.orig, generate with "+
+	failure.Option("Spec.Force", "true"), "changed by hand since they were generated")
 
-func (e *EditedError) Error() string {
+func edited(dir string, files []string) error {
 	var names []string
-	for _, name := range e.Files {
+	for _, name := range files {
 		names = append(names, workdir.Printable(name))
 	}
-	return fmt.Sprintf("project %s: changed by hand since they were generated: %s", e.Dir, strings.Join(names, ", "))
-}
-
-// FailureClass returns failure.Config.
-func (e *EditedError) FailureClass() failure.Class { return failure.Config }
-
-// NextStep returns how to go on.
-func (e *EditedError) NextStep() string {
-	return "to replace them and keep a copy of each as FILE.orig, generate with " + failure.Option("Spec.Force", "true")
+	return fmt.Errorf("project %s: %w: %s", dir, ErrEdited, strings.Join(names, ", "))
 }

@@ -37,7 +37,7 @@ func TestSeveralDevices(t *testing.T) {
 		t.Fatal(err)
 	}
 	for serial, want := range map[string][]string{
-		"null": {"S1", "S2", "serial_number=S1"}, `"S9"`: {"no attached device", "S9"},
+		"null": {"S1", "S2", "serial_number=S1"}, `"S9"`: {"not attached", "S9"},
 	} {
 		err := p.Flash(t.Context(), values{optSerial: json.RawMessage(serial)})
 		if err == nil {

@@ -386,14 +386,6 @@ type clientLink struct {
 	cancel context.CancelFunc // ends a Read; nil: none waits
 }
 
-// A linkEndError reports that a board's link ended on its server.
-type linkEndError struct{ error }
-
-func (e *linkEndError) Unwrap() error { return e.error }
-
-// Is makes transport.ErrClosed match.
-func (e *linkEndError) Is(target error) bool { return target == transport.ErrClosed }
-
 // Lossy implements transport.Link.
 func (l *clientLink) Lossy() bool { return l.facts.Lossy }
 
@@ -420,7 +412,7 @@ func (l *clientLink) Read(ctx context.Context, p []byte) (int, error) {
 			l.rest = msg[12:]
 		case code == codeLinkEnd:
 			_, err := parsePlaceReply(msg[12:])
-			l.err = &linkEndError{err}
+			l.err = fmt.Errorf("%w%.0w", err, transport.ErrClosed) // the link ended on its server
 		default:
 			_ = l.c.Close()
 			return 0, failure.Errorf(failure.Transport, "server %s: it sent a packet of %v to a link", l.c.address, code)

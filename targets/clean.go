@@ -51,8 +51,7 @@ func cleanProject(ctx context.Context, j *job) error {
 		return err
 	}
 	if err := j.builder().Clean(ctx, in.Project, j.Env.On("FORCE")); err != nil {
-		var edited *project.EditedError
-		if errors.As(err, &edited) {
+		if errors.Is(err, project.ErrEdited) {
 			return failure.New(failure.Config, "FORCE=1 removes them too", "%w", err)
 		}
 		return err

@@ -52,7 +52,7 @@ func TestAddressPrecedence(t *testing.T) {
 		{"only one in desk.json", own, "", fileOf(own.Name, [2]string{"left", "left:1"}), "left:1"},
 		{"another board in desk.json", own, "", fileOf("other", [2]string{"left", "left:1"}), "own:1"},
 		{"two in desk.json", own, "", two, "2 attached devices may be board nucleo_f746zg: left:1, right:1"},
-		{"neither name nor address", own, "middle", two, `no attached device of board nucleo_f746zg is called "middle"`},
+		{"neither name nor address", own, "middle", two, `device "middle" of board nucleo_f746zg is not attached`},
 		{"name without an address", own, "bare", two, "at an address, which is not configured"},
 		{"none", remoteBoard(t, "", ""), "", nil, "at an address, which is not configured"},
 	} {
@@ -70,9 +70,8 @@ func TestAddressPrecedence(t *testing.T) {
 			a.Close()
 		})
 	}
-	var several *AmbiguousError
 	_, err := Find(own, "none", "", two)
-	if !errors.As(err, &several) || !strings.HasSuffix(failure.Next(err), "which=left:1") {
+	if failure.Of(err) != failure.Config || !strings.HasSuffix(failure.Next(err), "which=left:1") {
 		t.Errorf("%v, next step %q", err, failure.Next(err))
 	}
 }
@@ -81,8 +80,7 @@ func TestAddressPrecedence(t *testing.T) {
 func TestAddressBesideProbe(t *testing.T) {
 	b, leases := remoteBoard(t, "own:1", "0483:374b"), filepath.Join(t.TempDir(), "lease")
 	attachedtest.SetPorts(t)
-	var none *NoDeviceError
-	if _, err := Find(b, "openocd", "", nil); !errors.As(err, &none) || !strings.Contains(err.Error(), "0483:374b") {
+	if _, err := Find(b, "openocd", "", nil); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "0483:374b") {
 		t.Errorf("without devices: %v", err)
 	}
 	port := attached.Port{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "S1", Path: "1-2"}

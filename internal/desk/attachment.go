@@ -34,7 +34,7 @@ type Attachment struct {
 }
 
 // Find finds the device of a board that which selects. It changes nothing; call Lease before using the device. Without
-// a programmer it is an address. Errors: *NoDeviceError, *AmbiguousError; class config for a link over TCP without an
+// a programmer it is an address. Errors: ErrMissing; class config if several match, or for a link over TCP without an
 // address.
 func Find(b *boards.Board, programmer, which string, file *File) (*Attachment, error) {
 	a := &Attachment{ProgrammerName: programmer, board: b, file: file}
@@ -56,7 +56,7 @@ func Find(b *boards.Board, programmer, which string, file *File) (*Attachment, e
 	return a, a.resolve()
 }
 
-// FindProbe returns the probe of the device that which selects. Errors: *NoDeviceError, *AmbiguousError.
+// FindProbe returns the probe of the device that which selects. Errors: ErrMissing; class config if several match.
 func FindProbe(b *boards.Board, which string, file *File) (flasher.Probe, error) {
 	l, err := locate(b, which, file)
 	return programmerProbe(l.probe), err
@@ -79,7 +79,7 @@ func FindEmulated(
 		which = entry.Probe
 	}
 	if which != "" && which != probe.Serial && which != port {
-		return nil, &NoDeviceError{Board: b.Name, Which: which}
+		return nil, missing(b, which)
 	}
 	a := &Attachment{ProgrammerName: programmer, Probe: probe, Port: port, board: b, file: file}
 	return a, a.resolve()
@@ -169,7 +169,7 @@ func (a *Attachment) SetImage(path, buildDir string) error {
 }
 
 // Relocate finds the device again: after it was plugged in again, its USB path and its port's name may differ. The
-// lease follows the probe, even if the UART is missing (*NoDeviceError). After any other error, such as
+// lease follows the probe, even if the UART is missing (ErrMissing). After any other error, such as
 // *ledger.LeaseError if another process leases the new place, the attachment is unchanged and the device must not be
 // used.
 func (a *Attachment) Relocate(ctx context.Context) error {
@@ -180,17 +180,11 @@ func (a *Attachment) Relocate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l, missing := a.location.relocate(a.board, all)
-	if missing != nil && !IsMissing(missing) {
-		return missing
+	l, err := a.location.relocate(a.board, all)
+	if err != nil && !errors.Is(err, ErrMissing) {
+		return err
 	}
-	return cmp.Or(a.moveLease(ctx, l), missing)
-}
-
-// IsMissing reports whether an error is a *NoDeviceError.
-func IsMissing(err error) bool {
-	var none *NoDeviceError
-	return errors.As(err, &none)
+	return cmp.Or(a.moveLease(ctx, l), err)
 }
 
 // moveLease leases a new location and sets it: *ledger.LeaseError. After an error nothing has changed.

@@ -20,7 +20,7 @@ type choice struct {
 	all   []attached.Unit
 }
 
-// location returns that of the only device that matches the choice. Errors: *NoDeviceError, *AmbiguousError.
+// location returns that of the only device that matches the choice. Errors: ErrMissing; class config if several match.
 func (c *choice) location() (location, error) {
 	var list []location
 	for _, probe := range c.probes() {
@@ -40,17 +40,20 @@ func (c *choice) location() (location, error) {
 			}
 		}
 	}
-	return onlyLocation(list, c.board, &NoDeviceError{c.board.Name, c.which, usbID(c.board)})
+	if len(list) == 0 {
+		return location{}, missing(c.board, c.which)
+	}
+	return onlyLocation(list, c.board)
 }
 
 // address returns that of the chosen device, which has no probe; "" if none is configured. Addresses in desk.json
-// come before the one in the board file. Errors: *NoDeviceError, *AmbiguousError.
+// come before the one in the board file. Errors: ErrMissing; class config if several match.
 func (c *choice) address() (string, error) {
 	if d := c.named(); d != nil {
 		return d.Link.Address, nil
 	}
 	if _, _, err := net.SplitHostPort(c.which); c.which != "" && err != nil {
-		return "", &NoDeviceError{Board: c.board.Name, Which: c.which}
+		return "", missing(c.board, c.which)
 	}
 	if c.which != "" {
 		return c.which, nil
@@ -61,11 +64,11 @@ func (c *choice) address() (string, error) {
 	case 1:
 		return list[0], nil
 	default:
-		e := &AmbiguousError{Board: c.board.Name}
+		var ports []attached.Port
 		for _, address := range list {
-			e.Ports = append(e.Ports, attached.Port{Name: address})
+			ports = append(ports, attached.Port{Name: address})
 		}
-		return "", e
+		return "", ambiguous(c.board.Name, ports)
 	}
 }
 

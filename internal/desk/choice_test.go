@@ -86,7 +86,7 @@ func TestChoice(t *testing.T) {
 		{"path, interface in desk.json", &plain, "1-3", ports, nil, "b0", "", ""},
 		{"path of a probe with two ports", &plain, "1-2", ports, nil, "", failure.Config, "which=a0"},
 		{"name in desk.json", &plain, "left", ports, nil, "b0", "", ""},
-		{"unknown serial", &plain, "S9", ports, nil, "", failure.ProbeMissing, `is called "S9"`},
+		{"unknown serial", &plain, "S9", ports, nil, "", failure.ProbeMissing, `device "S9"`},
 		{"interface, any of several", &second, "", ports, nil, "", failure.Config, "which=1-2"},
 		{"interface, serial", &second, "S3", ports, nil, "c1", "", ""},
 		{"interface, path", &second, "1-2", ports, nil, "a1", "", ""},

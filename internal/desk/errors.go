@@ -7,23 +7,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/desk/attached"
 )
 
-// An AmbiguousError reports a choice that several attached devices match.
-type AmbiguousError struct {
-	Board string
-	Which string
-	Ports []attached.Port // several may belong to one USB device; or the Names are addresses
-}
-
-func (e *AmbiguousError) Error() string {
+// ambiguous returns the error, of class config, of a choice that several attached devices match. Several ports may
+// belong to one USB device; or their names are addresses.
+func ambiguous(board string, ports []attached.Port) error {
 	var names []string
-	for _, p := range e.Ports {
+	for _, p := range ports {
 		names = append(names, describe(p))
 	}
-	return fmt.Sprintf("%d attached devices may be board %s: %s", len(e.Ports), e.Board, strings.Join(names, ", "))
+	return failure.New(failure.Config, howToChoose(ports), "%d attached devices may be board %s: %s", len(ports), board,
+		strings.Join(names, ", "))
 }
 
 // describe returns the port's name and the properties of its USB device.
@@ -47,30 +44,27 @@ func describe(p attached.Port) string {
 	return p.Name + " (" + strings.Join(words, ", ") + ")"
 }
 
-// FailureClass returns failure.Config.
-func (e *AmbiguousError) FailureClass() failure.Class { return failure.Config }
-
-// NextStep returns how to choose: by the first of serial, path and name that is unique.
-func (e *AmbiguousError) NextStep() string {
+// howToChoose returns advice: to choose by the first of serial, path and name that is unique.
+func howToChoose(ports []attached.Port) string {
 	for _, property := range []func(attached.Port) string{
 		func(p attached.Port) string { return p.Serial },
 		func(p attached.Port) string { return p.Path },
 		func(p attached.Port) string { return p.Name },
 	} {
-		first := property(e.Ports[0])
+		first := property(ports[0])
 		same := func(o attached.Port) bool { return property(o) == first }
-		if first != "" && !slices.ContainsFunc(e.Ports[1:], same) {
-			return "choose one, as in " + failure.Option("which", first) + e.interfaces()
+		if first != "" && !slices.ContainsFunc(ports[1:], same) {
+			return "choose one, as in " + failure.Option("which", first) + interfaces(ports)
 		}
 	}
 	return "name the probe and its UART in desk.json (docs/devices.md)"
 }
 
 // interfaces returns further advice if all are ports of one USB device.
-func (e *AmbiguousError) interfaces() string {
+func interfaces(ports []attached.Port) string {
 	var list []string
-	for _, p := range e.Ports {
-		if p.Interface == "" || p.Path != e.Ports[0].Path {
+	for _, p := range ports {
+		if p.Interface == "" || p.Path != ports[0].Path {
 			return ""
 		}
 		list = append(list, p.Interface)
@@ -78,24 +72,15 @@ func (e *AmbiguousError) interfaces() string {
 	return ", or name the interface of the board's UART as link.interface in its board file: " + strings.Join(list, " or ")
 }
 
-// A NoDeviceError reports a board that is not attached.
-type NoDeviceError struct {
-	Board, Which, USB string
-}
+// ErrMissing is wrapped by the error, of class probe-missing, of a board that is not attached.
+var ErrMissing = failure.New(failure.ProbeMissing, failure.Target("devices")+" lists what is attached", "not attached")
 
-func (e *NoDeviceError) Error() string {
-	if e.Which != "" {
-		return fmt.Sprintf("no attached device of board %s is called %q", e.Board, e.Which)
+// missing returns ErrMissing for the chosen device, or for any device of the board if which is "".
+func missing(b *boards.Board, which string) error {
+	if which != "" {
+		return fmt.Errorf("device %q of board %s is %w", which, b.Name, ErrMissing)
 	}
-	return fmt.Sprintf("board %s is not attached: no probe or serial port of USB device %s", e.Board, e.USB)
-}
-
-// FailureClass returns failure.ProbeMissing.
-func (e *NoDeviceError) FailureClass() failure.Class { return failure.ProbeMissing }
-
-// NextStep returns what to check.
-func (e *NoDeviceError) NextStep() string {
-	return failure.Target("devices") + " lists what is attached"
+	return fmt.Errorf("board %s is %w: no probe or serial port of USB device %s", b.Name, ErrMissing, usbID(b))
 }
 
 // WrongBoard returns the error, of class config, of a device that may not be the chosen board, because of these facts.

@@ -58,10 +58,9 @@ func (l location) uartUnit() attached.Unit {
 	return l.probe
 }
 
-// relocate returns the device's location in a new listing. With *NoDeviceError it returns l, with the probe's new path
-// if only the UART is missing. Other errors: *AmbiguousError.
+// relocate returns the device's location in a new listing. With ErrMissing it returns l, with the probe's new path
+// if only the UART is missing. Other errors: class config if several match.
 func (l location) relocate(b *boards.Board, all []attached.Unit) (location, error) {
-	none := &NoDeviceError{b.Name, cmp.Or(l.probe.Serial, l.probe.Path, l.uart.Name), usbID(b)}
 	probes := l.probe.Candidates(all)
 	var list []location
 	for _, probe := range probes {
@@ -81,9 +80,9 @@ func (l location) relocate(b *boards.Board, all []attached.Unit) (location, erro
 		if len(probes) == 1 {
 			l.probe = probes[0]
 		}
-		return l, none
+		return l, missing(b, cmp.Or(l.probe.Serial, l.probe.Path, l.uart.Name))
 	}
-	return onlyLocation(list, b, none)
+	return onlyLocation(list, b)
 }
 
 // uartsOf returns to with each port of a USB device that may be the UART of l.
@@ -97,22 +96,19 @@ func (l location) uartsOf(u attached.Unit, to location) (list []location) {
 	return list
 }
 
-// onlyLocation returns the only one of a list. Errors: none, *AmbiguousError.
-func onlyLocation(list []location, b *boards.Board, none *NoDeviceError) (location, error) {
-	switch len(list) {
-	case 0:
-		return location{}, none
-	case 1:
+// onlyLocation returns the only one of a list that is not empty; class config if there are several.
+func onlyLocation(list []location, b *boards.Board) (location, error) {
+	if len(list) == 1 {
 		return list[0], nil
 	}
-	e := &AmbiguousError{Board: b.Name, Which: none.Which}
+	var ports []attached.Port
 	probes := slices.ContainsFunc(list, func(l location) bool { return !l.probe.Same(list[0].probe) })
 	for _, l := range list {
 		port := l.uart
 		if probes { // the user chooses one of them, not an adapter
 			port.Serial, port.Path = l.probe.Serial, l.probe.Path
 		}
-		e.Ports = append(e.Ports, port)
+		ports = append(ports, port)
 	}
-	return location{}, e
+	return location{}, ambiguous(b.Name, ports)
 }

@@ -71,24 +71,6 @@ type Model struct {
 	Samples         bool // the inputs are constants of the firmware, which SetInput cannot change
 }
 
-// A RunError is a run of the model that returned another value than 0.
-type RunError struct {
-	Code int32 // a tvm_crt_error_t, or an operator's own code
-}
-
-func (e *RunError) Error() string {
-	return fmt.Sprintf("the model's run returned the error %d (0x%x)", e.Code, uint32(e.Code))
-}
-
-// FailureClass returns failure.Fault.
-func (e *RunError) FailureClass() failure.Class { return failure.Fault }
-
-// NextStep returns where to look.
-func (e *RunError) NextStep() string {
-	return "tvm/runtime/crt/error_codes.h has the runtime's codes; any other is of an operator, or of a " +
-		"model in plain C or its init"
-}
-
 // New returns a session on a link, which it owns from then on.
 func New(link transport.Link, o Options) *Session {
 	if o.Log == nil {
@@ -185,11 +167,11 @@ func (s *Session) Run(ctx context.Context, times int) (time.Duration, error) {
 }
 
 // RunTicks runs the model a number of times, 0 to math.MaxUint32, until a run fails, and returns the time of all of
-// them: an error of class fault if the device's timer overflowed. The firmware has until shortly before ctx's
-// deadline, or for a minute without one, for all of them together; if they take longer it restarts, and RunTicks
-// returns a *fault.Error of fault.ReasonTimeout. If the request or its answer is lost, RunTicks waits until then and
-// returns the link's error; if one arrives damaged, the model may run again. Other errors: *RunError, *fault.Error,
-// those of the link.
+// them: an error of class fault if the device's timer overflowed. The firmware has until shortly before ctx's deadline,
+// or for a minute without one, for all of them together; if they take longer it restarts, and RunTicks returns a
+// *fault.Error of fault.ReasonTimeout. If the request or its answer is lost, RunTicks waits until then and returns the
+// link's error; if one arrives damaged, the model may run again. Other errors: class fault if the model returns
+// another value than 0, *fault.Error, those of the link.
 func (s *Session) RunTicks(ctx context.Context, times int) (Ticks, error) {
 	if times < 0 || uint64(times) > math.MaxUint32 {
 		return Ticks{}, failure.Errorf(failure.Config, "a model runs 0 to %d times in one request, not %d",
@@ -210,7 +192,9 @@ func (s *Session) RunTicks(ctx context.Context, times int) (Ticks, error) {
 	code, t := int32(uint32(n[0])), Ticks{n[1], uint32(n[2])}
 	switch {
 	case code != 0:
-		return Ticks{}, &RunError{code}
+		return Ticks{}, failure.New(failure.Fault, "tvm/runtime/crt/error_codes.h has the runtime's codes; any other is of "+
+			"an operator, or of a model in plain C or its init", "the model's run returned the error %d (0x%x)", code,
+			uint32(code))
 	case t.Count == noTicks || t.Hz == 0:
 		return Ticks{}, failure.Errorf(failure.Fault, "the device's timer has lost the time of the run")
 	case t.Seconds() > math.MaxInt64/1e9:
@@ -223,7 +207,7 @@ func (s *Session) RunTicks(ctx context.Context, times int) (Ticks, error) {
 // the result are unknown; so are all of them from firmware that was built without this request.
 func (s *Session) Timer(ctx context.Context) (rpc.Platform, error) {
 	words, err := s.request(ctx, "clock")
-	if rejected := new(rejectedError); errors.As(err, &rejected) {
+	if errors.Is(err, errRejected) {
 		return rpc.Platform{}, nil
 	}
 	if err != nil {
@@ -276,7 +260,7 @@ func (s *Session) requestRun(ctx context.Context, times uint32) ([]string, error
 		budget := max(limit-margin(limit), time.Millisecond).Milliseconds()
 		request := []string{"run", s.token, fmt.Sprintf("%08x", times), fmt.Sprintf("%08x", min(budget, math.MaxInt32))}
 		words, err := s.exchange(ctx, request, limit, 1)
-		if sent == attempts || !errors.As(err, new(*DamagedError)) {
+		if sent == attempts || !errors.Is(err, errDamaged) {
 			return words, s.restartError(ctx, err)
 		}
 	}
@@ -403,13 +387,13 @@ func (s *Session) exchange(ctx context.Context, words []string, limit time.Durat
 		case err == nil && slices.Equal(answer, []string{"no", "session"}):
 			return nil, ErrRestarted
 		case err == nil && answer[0] == "no":
-			return nil, &rejectedError{words}
+			return nil, fmt.Errorf("%w %.40q", errRejected, words)
 		case err == nil:
 			s.alive = true
 			return answer, nil
 		case ctx.Err() != nil:
 			return nil, failure.Stopped(ctx, "request %s: %w", words[0], err)
-		case !errors.As(err, new(*DamagedError)) && !errors.As(err, new(*transport.TimeoutError)):
+		case !errors.Is(err, errDamaged) && !errors.Is(err, context.DeadlineExceeded):
 			if !s.alive {
 				err = s.silence(sent, err)
 			}
@@ -432,26 +416,12 @@ func (s *Session) silence(sent int, err error) error {
 	}
 }
 
-// A rejectedError reports a request that the firmware does not support, or with arguments out of range.
-type rejectedError struct{ words []string }
+// errRejected is wrapped by the error of a request that the firmware does not support, or with arguments out of range.
+var errRejected = failure.Errorf(failure.Transport, "the firmware refused the request")
 
-func (e *rejectedError) Error() string {
-	return fmt.Sprintf("the firmware refused the request %.40q", e.words)
-}
-
-// FailureClass returns failure.Transport.
-func (e *rejectedError) FailureClass() failure.Class { return failure.Transport }
-
-// A DamagedError reports a line that arrived damaged, here or in the firmware.
-type DamagedError struct{ Reason string }
-
-func (e *DamagedError) Error() string { return "a line arrived damaged: " + e.Reason }
-
-// FailureClass returns failure.Transport.
-func (e *DamagedError) FailureClass() failure.Class { return failure.Transport }
-
-// NextStep returns what to check.
-func (e *DamagedError) NextStep() string { return "check the link: its wires, ground and baud rate" }
+// errDamaged is wrapped by the error of a line that arrived damaged, here or in the firmware.
+var errDamaged = failure.New(failure.Transport, "check the link: its wires, ground and baud rate",
+	"a line arrived damaged")
 
 // ask sends the last request and waits for its answer.
 func (s *Session) ask(ctx context.Context, request []byte, limit time.Duration) ([]string, error) {
@@ -472,7 +442,7 @@ func (s *Session) ask(ctx context.Context, request []byte, limit time.Duration) 
 				s.repeated = bytes.Clone(text)
 			}
 		case err != nil:
-			return nil, &DamagedError{err.Error()}
+			return nil, fmt.Errorf("%w: %w", errDamaged, err)
 		case !l.answer && (l.words[0] == "start" || l.words[0] == "faulted"):
 			if s.alive {
 				return nil, ErrRestarted
@@ -482,7 +452,7 @@ func (s *Session) ask(ctx context.Context, request []byte, limit time.Duration) 
 		case l.number == s.last:
 			return l.words, nil
 		case l.number == 0:
-			return nil, &DamagedError{"the firmware did not read the request"}
+			return nil, fmt.Errorf("%w: the firmware did not read the request", errDamaged)
 		}
 	}
 }

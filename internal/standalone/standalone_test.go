@@ -223,11 +223,10 @@ func TestDamagedLineIsRequestedAgain(t *testing.T) {
 			}
 			on = true
 			out, err := s.Output(ctx, 0, 64)
-			damaged := new(DamagedError)
 			switch {
 			case c.good && (err != nil || !bytes.Equal(out, bytes.Repeat([]byte{1, 2, 3, 4}, 16))):
 				t.Errorf("% x, %v", out, err)
-			case !c.good && (!errors.As(err, &damaged) || failure.Of(err) != failure.Transport || failure.Next(err) == ""):
+			case !c.good && (!errors.Is(err, errDamaged) || failure.Of(err) != failure.Transport || failure.Next(err) == ""):
 				t.Errorf("got %v", err)
 			}
 		})

@@ -115,7 +115,7 @@ func (c *checking) tools(ctx context.Context) (string, error) {
 		c.lacking = err
 	}
 	if c.lacking != nil {
-		return "", &skipError{c.lacking.Error()}
+		return "", skipped(c.lacking.Error())
 	}
 	var names []string
 	for _, tool := range b.Tools() {
@@ -169,7 +169,7 @@ func (c *checking) needsMemory() error {
 		return err
 	}
 	if len(c.p.Board().Memory) == 0 {
-		return &skipError{"board " + c.Board + " has no memory map"}
+		return skipped("board " + c.Board + " has no memory map")
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (c *checking) parts(context.Context) (string, error) {
 		return "", err
 	}
 	if len(c.found.Landmarks.Parts) == 0 {
-		return "", &skipError{"the template names no parts"}
+		return "", skipped("the template names no parts")
 	}
 	if err := c.checkELFParts(); err != nil {
 		return "", err
@@ -299,10 +299,10 @@ func (c *checking) runs(ctx context.Context) (string, error) {
 	}
 	board := c.p.Board()
 	if !board.Link.OnHost() || board.Flash.Emulated {
-		return "", &skipError{"board " + c.Board + " is not a process or an emulator that loads the image"}
+		return "", skipped("board " + c.Board + " is not a process or an emulator that loads the image")
 	}
 	if c.Run == nil {
-		return "", &skipError{"it was not requested"}
+		return "", skipped("it was not requested")
 	}
 	_, emulator, err := device.MissingTools(ctx, board)
 	if err != nil {
@@ -310,7 +310,7 @@ func (c *checking) runs(ctx context.Context) (string, error) {
 	}
 	if len(emulator) > 0 {
 		c.lacking = emulator[0]
-		return "", &skipError{c.lacking.Error()}
+		return "", skipped(c.lacking.Error())
 	}
 	desk := c.Desk
 	if desk == nil {

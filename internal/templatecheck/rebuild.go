@@ -50,7 +50,7 @@ func (c *checking) modelSource() (string, error) {
 		}
 	}
 	if len(all) == 0 {
-		return "", &skipError{"the archive has no C file"}
+		return "", skipped("the archive has no C file")
 	}
 	slices.Sort(all)
 	return all[0], nil
@@ -109,7 +109,7 @@ func (c *checking) operator(ctx context.Context) (result string, err error) {
 		return err
 	})
 	if err == nil && result == "" {
-		err = &skipError{"the build folder has no objects"}
+		err = skipped("the build folder has no objects")
 	}
 	return result, err
 }

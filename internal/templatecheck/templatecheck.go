@@ -38,29 +38,6 @@ type Check struct {
 	Failed  error  // what is wrong, with the next step; nil if nothing is
 }
 
-// A templateError is a check that a template failed.
-type templateError struct {
-	Check Check
-	Err   error
-	next  string
-}
-
-func (e *templateError) Error() string { return "check " + e.Check.Name + ": " + e.Err.Error() }
-
-// Unwrap returns Err.
-func (e *templateError) Unwrap() error { return e.Err }
-
-// FailureClass returns that of Err, or config: template.json is wrong.
-func (e *templateError) FailureClass() failure.Class {
-	if class := failure.Of(e.Err); class != failure.Internal {
-		return class
-	}
-	return failure.Config
-}
-
-// NextStep returns what to correct.
-func (e *templateError) NextStep() string { return e.next }
-
 // A Trial is how a template is checked.
 type Trial struct {
 	// Board, Template and the archive are as for Generate, except that without Board an emulated one is chosen. Options
@@ -201,23 +178,27 @@ var templateChecks = []check{
 	},
 }
 
-// A skipError is the error of a check that is skipped.
-type skipError struct{ reason string }
+// A skipped check has this error: the reason.
+type skipped string
 
-func (e *skipError) Error() string { return e.reason }
+func (s skipped) Error() string { return string(s) }
 
 func (c *checking) all(ctx context.Context, done func(Check)) (first error) {
 	for _, check := range templateChecks {
 		result := Check{Name: check.name, Doc: check.doc}
 		detail, err := check.run(c, ctx)
-		var skipped *skipError
+		reason, isSkipped := errors.AsType[skipped](err)
 		switch {
 		case ctx.Err() != nil:
 			return failure.Stopped(ctx, "template %s: check %s", c.Template, check.name)
-		case errors.As(err, &skipped):
-			result.Skipped = skipped.reason
+		case isSkipped:
+			result.Skipped = string(reason)
 		case err != nil:
-			result.Failed = &templateError{result, err, c.advice(check, err)}
+			class := failure.Of(err)
+			if class == failure.Internal { // template.json is wrong
+				class = failure.Config
+			}
+			result.Failed = failure.New(class, c.advice(check, err), "check %s: %w", check.name, err)
 			first = cmp.Or(first, result.Failed)
 		default:
 			result.Result = detail
@@ -251,7 +232,7 @@ func (c *checking) advice(of check, err error) string {
 // needsBuild returns an error for skipping a check of an image if none can be built.
 func (c *checking) needsBuild() error {
 	if c.lacking != nil {
-		return &skipError{"nothing can be built here"}
+		return skipped("nothing can be built here")
 	}
 	return nil
 }

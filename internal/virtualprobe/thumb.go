@@ -31,16 +31,6 @@ type thumbMemory interface {
 	Write(addr uint32, width int, v uint32) error
 }
 
-// An UnknownInstruction reports an instruction that the interpreter does not implement.
-type UnknownInstruction struct {
-	Addr   uint32
-	Opcode uint32
-}
-
-func (e *UnknownInstruction) Error() string {
-	return fmt.Sprintf("the probe cannot run the instruction 0x%04x at 0x%08x", e.Opcode, e.Addr)
-}
-
 func (t *thumb) load(addr uint32, width int) uint32 {
 	if addr&uint32(width-1) != 0 {
 		t.fail(fmt.Errorf("unaligned read at 0x%08x", addr))
@@ -151,7 +141,7 @@ func (t *thumb) step() (stop bool, err error) {
 	}
 	if !known {
 		t.r[pc] = at
-		return true, &UnknownInstruction{at, op}
+		return true, fmt.Errorf("the probe cannot run the instruction 0x%04x at 0x%08x", op, at)
 	}
 	return t.err != nil, t.err
 }

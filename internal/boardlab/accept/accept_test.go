@@ -233,7 +233,7 @@ static int32_t process_receive(void* ctx, uint8_t** data, uint32_t timeout_ms) {
   if (ready <= 0) {
     return ((ready == 0)`,
 		},
-		text: "its timer makes",
+		text: "the timer does not run at",
 	},
 	{
 		name: "constant id", step: "chip id", of: "host",

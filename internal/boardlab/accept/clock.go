@@ -13,7 +13,6 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/rpc"
 )
 
 const (
@@ -125,7 +124,8 @@ func (r *run) compare(ctx context.Context, found *Result, what string,
 		found.Skipped = "this computer is too busy to measure the counter to ± 1 %"
 		return nil
 	}
-	return &device.ClockError{Board: r.board.Name, Reported: statedHz, Measured: wrong, Clock: rpc.HostClock}
+	return failure.Errorf(failure.Config, "%w: while the core %s, it makes %.0f ticks a second by the host's clock, "+
+		"%+.1f %% off the reported %d", device.ErrClock, what, wrong, (wrong/float64(statedHz)-1)*100, statedHz)
 }
 
 func (r *run) clock(ctx context.Context, found *Result) error {
@@ -144,7 +144,7 @@ func (r *run) clock(ctx context.Context, found *Result) error {
 		return err
 	}
 	err = r.open(ctx, 0)
-	if idle := new(device.ClockError); errors.As(err, &idle) {
+	if errors.Is(err, device.ErrClock) {
 		return nil // the next step's
 	}
 	if err != nil {
