@@ -29,7 +29,7 @@ const (
 // probeRunning queries the identity of the firmware that runs, which may be any. It returns nil without a valid answer
 // in time. next is the image about to replace the firmware, or nil; unless it is the same build, the firmware's fault
 // record is logged, which would be lost otherwise. Errors: *LeaseError and class config if the device must not be used;
-// *transport.SharedPortError if another program may have read the answer; those of ctx.
+// transport.ErrSharedPort if another program may have read the answer; those of ctx.
 func (d *Device) probeRunning(ctx context.Context, next *image.Image) (*flashplan.Answer, error) {
 	err := d.relocate(ctx)
 	if err != nil && !errors.Is(err, desk.ErrMissing) {
@@ -42,14 +42,13 @@ func (d *Device) probeRunning(ctx context.Context, next *image.Image) (*flashpla
 			answer, err = d.probeStandalone(ctx, next)
 		}
 	}
-	var shared *transport.SharedPortError
 	switch {
 	case ctx.Err() != nil:
 		return nil, failure.Stopped(ctx, "ask")
 	case err == nil:
 		return answer, nil
-	case errors.As(err, &shared):
-		return nil, shared
+	case errors.Is(err, transport.ErrSharedPort):
+		return nil, failure.Errorf(failure.Transport, "%w", err)
 	}
 	d.desk.log().Debug("the firmware was not identified", "error", err)
 	return nil, nil

@@ -74,7 +74,7 @@ type Identity struct {
 
 // Identify queries the device's identity. A device without a probe has no firmware before it is opened. No
 // answer is not an error, unless another program may have read it. Errors: *LeaseError and class config if the
-// device was plugged in elsewhere; *transport.SharedPortError; those of ctx.
+// device was plugged in elsewhere; transport.ErrSharedPort; those of ctx.
 func (d *Device) Identify(ctx context.Context) (Identity, error) {
 	var id Identity
 	if d.attachment != nil {

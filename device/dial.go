@@ -64,8 +64,7 @@ func dialRetry[T any](ctx context.Context, open opener, begin func(transport.Lin
 			err = errors.Join(failed, link.Close())
 		}
 
-		var bridge *transport.TCPError
-		if !errors.As(err, &bridge) || !bridge.Temporary() || time.Since(start) > retryWithin {
+		if !errors.Is(err, transport.ErrTemporary) || time.Since(start) > retryWithin {
 			return nil, err
 		}
 		select {

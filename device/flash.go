@@ -96,7 +96,7 @@ func (f *flashing) identify(ctx context.Context) error {
 	a := f.d.attachment
 	f.d.chip = a.Entry().Chip // the board of an earlier flash may have been swapped
 	answer, err := f.d.probeRunning(ctx, f.facts.Image.Image)
-	if err != nil && !errors.As(err, new(*transport.SharedPortError)) { // flashing needs only the probe
+	if err != nil && !errors.Is(err, transport.ErrSharedPort) { // flashing needs only the probe
 		return err
 	}
 	f.facts.Answer = answer

@@ -80,13 +80,12 @@ func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) erro
 	log := hclog.New(&hclog.LoggerOptions{Output: logLines(m.Show), Level: hclog.Info, DisableTime: true})
 	for {
 		err := receiveAll(ctx, w, log)
-		var ended *transport.TerminatedError
 		var silent *transport.HandshakeError
 		switch {
 		case ctx.Err() != nil:
 			return failure.Stopped(ctx, "monitor")
-		case errors.As(err, &ended):
-			m.Show("-- " + ended.Error())
+		case errors.Is(err, transport.ErrTerminated):
+			m.Show("-- " + err.Error())
 		case errors.As(err, &silent) && !errors.Is(err, transport.ErrClosed):
 			m.Show("-- " + silent.Error() + "; asking again")
 		default:
@@ -105,8 +104,7 @@ func receiveAll(ctx context.Context, link transport.Link, log hclog.Logger) erro
 	}
 	for {
 		if _, err := s.Recv(ctx); err != nil {
-			var damaged *transport.DamagedError
-			if !errors.As(err, &damaged) {
+			if !errors.Is(err, transport.ErrDamaged) {
 				return err
 			}
 		}

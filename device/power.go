@@ -65,9 +65,8 @@ func (d *Device) PowerCycle(ctx context.Context) (bool, error) {
 // isUnresponsive reports whether an error is that of a board without a valid response.
 func isUnresponsive(err error) bool {
 	var worn *WearError
-	var shared *transport.SharedPortError
 	var handshake *transport.HandshakeError
-	if errors.As(err, &worn) || errors.Is(err, flasher.ErrOtherChip) || errors.As(err, &shared) ||
+	if errors.As(err, &worn) || errors.Is(err, flasher.ErrOtherChip) || errors.Is(err, transport.ErrSharedPort) ||
 		isInUse(err) || errors.As(err, &handshake) && handshake.Changed != "" {
 		return false
 	}

@@ -359,7 +359,7 @@ func (l *link) ended(ctx context.Context, what string, start time.Time) error {
 	case l.closed.Err() != nil:
 		return transport.ErrClosed
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return &transport.TimeoutError{Op: what, Waited: time.Since(start), Cause: context.Cause(ctx)}
+		return failure.Errorf(failure.Timeout, "%s: %w", what, errors.Join(context.DeadlineExceeded, context.Cause(ctx)))
 	default:
 		return failure.Stopped(ctx, "%s", what)
 	}
@@ -417,7 +417,7 @@ func (l *link) Write(ctx context.Context, data []byte) error {
 	defer context.AfterFunc(l.closed, later)()
 	err := l.client.call(patient, "write_transport", params, nil)
 	if errors.Is(err, errTimeout) {
-		return &transport.TimeoutError{Op: "write", Waited: time.Since(start)}
+		return failure.Errorf(failure.Timeout, "write: %w", context.DeadlineExceeded)
 	}
 	return l.broken(err)
 }

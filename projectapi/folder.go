@@ -389,9 +389,8 @@ func (f *folder) Write(ctx context.Context, data []byte) error {
 
 // ofLink gives errors of a link their class in the protocol.
 func ofLink(err error) error {
-	var late *transport.TimeoutError
 	switch {
-	case errors.As(err, &late):
+	case errors.Is(err, context.DeadlineExceeded):
 		return failure.Errorf(failure.Timeout, "%w: %w", errTimeout, err)
 	case errors.Is(err, transport.ErrClosed):
 		return failure.Errorf(failure.Transport, "%w: %w", errClosed, err)

@@ -17,7 +17,7 @@ import (
 )
 
 // A Transport carries whole messages to the device and back, such as *transport.Session. One whose device may be reset
-// has a method Redial(context.Context) error too: after a *transport.TerminatedError, it begins a new session over the
+// has a method Redial(context.Context) error too: after transport.ErrTerminated, it begins a new session over the
 // same link. Deadlines are as for Recv.
 type Transport interface {
 	Send(ctx context.Context, parts ...[]byte) error // sends one message, the concatenation of parts
@@ -129,9 +129,8 @@ func isDamagedRequest(err error) bool {
 
 // retryable reports whether err may result from damage to the request or the reply.
 func (c *channel) retryable(err error) bool {
-	var reply *transport.DamagedError
 	var device *DeviceError // perhaps because an address or a name was damaged
-	return errors.As(err, &reply) || c.transport.Lossy() && errors.As(err, &device)
+	return errors.Is(err, transport.ErrDamaged) || c.transport.Lossy() && errors.As(err, &device)
 }
 
 // awaitReply waits briefly for another reply to the request that the device rejected with err. If there is one, the
@@ -141,13 +140,12 @@ func (c *channel) awaitReply(ctx context.Context, err error) error {
 	defer cancel()
 	for isDamagedRequest(err) {
 		msg, recvErr := c.transport.Recv(short)
-		var damaged *transport.DamagedError
 		switch {
 		case recvErr == nil:
 			err = c.accept(msg)
 		case ctx.Err() == nil && errors.Is(recvErr, context.DeadlineExceeded):
 			return err
-		case errors.As(recvErr, &damaged):
+		case errors.Is(recvErr, transport.ErrDamaged):
 			return recvErr
 		default:
 			return c.breakUp(recvErr)
@@ -173,8 +171,7 @@ func (c *channel) exchangeOnce(ctx context.Context) error {
 	}
 	msg, err := c.transport.Recv(ctx)
 	if err != nil {
-		var damaged *transport.DamagedError
-		if errors.As(err, &damaged) {
+		if errors.Is(err, transport.ErrDamaged) {
 			return err // the reply was received; the next one belongs to the next request
 		}
 		return c.breakUp(err)
@@ -192,8 +189,7 @@ func (c *channel) limit(ctx context.Context) (context.Context, context.CancelFun
 
 // breakUp ends the session or, after a reset, discards the state of the device.
 func (c *channel) breakUp(err error) error {
-	var terminated *transport.TerminatedError
-	if _, ok := c.transport.(redialer); !ok || !errors.As(err, &terminated) {
+	if _, ok := c.transport.(redialer); !ok || !errors.Is(err, transport.ErrTerminated) {
 		c.broken = err
 		return err
 	}

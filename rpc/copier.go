@@ -247,7 +247,7 @@ func (c *copier) readBlock(ctx context.Context, ref tvmrpc.DLTensor, offset, n i
 		if same || crcErr != nil {
 			return extended, crcErr
 		}
-		err = &transport.DamagedError{Reason: fmt.Sprintf("%d bytes with a wrong CRC-32", n)}
+		err = fmt.Errorf("%w: %d bytes with a wrong CRC-32", transport.ErrDamaged, n)
 	}
 	return nil, err
 }

@@ -111,7 +111,7 @@ var errTooLong = failure.New(failure.DoesNotFit,
 	"raise the limit with "+failure.Option("Spec.Options", "packet_bytes=…")+", then build and flash again",
 	"is longer than TVM_CRT_MAX_PACKET_SIZE_BYTES allows")
 
-var checkLink = (&transport.DamagedError{}).NextStep()
+var checkLink = failure.Next(transport.ErrDamaged)
 
 // exception converts the text of an Exception to an error.
 func exception(text string) error {

@@ -263,14 +263,13 @@ func TestKilledFirmwareEndsSession(t *testing.T) {
 	}
 }
 
-// Firmware that resets itself ends the session with a TerminatedError; the same process accepts a new session.
+// Firmware that resets itself ends the session with ErrTerminated; the same process accepts a new session.
 func TestResetFirmwareAcceptsNewSession(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	p := firmware(t)
 	s := session(t, unclosed{p})
 	f := must[rpc.Function](t)(s.Function(ctx, "tvm.testing.reset_server"))
-	var terminated *transport.TerminatedError
-	if _, err := f.Call(ctx); !errors.As(err, &terminated) {
+	if _, err := f.Call(ctx); !errors.Is(err, transport.ErrTerminated) {
 		t.Errorf("got %v", err)
 	}
 	if err := roundTrip(ctx, session(t, unclosed{p})); err != nil {

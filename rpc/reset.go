@@ -124,8 +124,7 @@ func (r *recovery) takeRecord(ctx context.Context) (*fault.Record, error) {
 	}
 	record, err := r.readRecord(ctx, handle, tvmrpc.Int(0))
 	var rejected *DeviceError
-	var damaged *transport.DamagedError
-	for tries := 1; tries < attempts && errors.As(err, &damaged); tries++ { // the device still has it
+	for tries := 1; tries < attempts && errors.Is(err, transport.ErrDamaged); tries++ { // the device still has it
 		record, err = r.readRecord(ctx, handle, tvmrpc.Int(0))
 	}
 	switch {

@@ -93,8 +93,7 @@ func TestSessionContinuesAfterFault(t *testing.T) {
 	if err.Error() != want {
 		t.Errorf("got  %v\nwant %v", err, want)
 	}
-	var terminated *transport.TerminatedError
-	if failure.Of(err) != failure.Fault || !errors.As(err, &terminated) {
+	if failure.Of(err) != failure.Fault || !errors.Is(err, transport.ErrTerminated) {
 		t.Errorf("class %v of %#v", failure.Of(err), err)
 	}
 
@@ -206,7 +205,7 @@ type mute struct{ redials int }
 func (*mute) Send(context.Context, ...[]byte) error { return nil }
 func (*mute) Close() error                          { return nil }
 func (*mute) Lossy() bool                           { return false }
-func (*mute) Recv(context.Context) ([]byte, error)  { return nil, &transport.TerminatedError{} }
+func (*mute) Recv(context.Context) ([]byte, error)  { return nil, transport.ErrTerminated }
 
 func (m *mute) Redial(ctx context.Context) error {
 	m.redials++
@@ -310,7 +309,7 @@ type patchy struct {
 func (p *patchy) Redial(ctx context.Context) error {
 	if p.fail > 0 {
 		p.fail--
-		return &transport.TimeoutError{Op: "read"}
+		return failure.Errorf(failure.Timeout, "read: %w", context.DeadlineExceeded)
 	}
 	return p.Session.Redial(ctx)
 }

@@ -89,7 +89,7 @@ func (c *connection) call(ctx context.Context, step string, f func(context.Conte
 	if err == nil {
 		return nil
 	}
-	late := ctx.Err() == nil && limited.Err() != nil && !errors.As(err, new(*transport.SharedPortError))
+	late := ctx.Err() == nil && limited.Err() != nil && !errors.Is(err, transport.ErrSharedPort)
 	switch {
 	case late && failure.Next(err) != "":
 		return failure.Errorf(failure.Timeout, "%s did not end within TIMEOUT=%v: %w", step, c.limit, err)

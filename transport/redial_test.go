@@ -60,8 +60,7 @@ func TestRedialBeginsNewSession(t *testing.T) {
 				if err := s.Send(ctx, []byte("die")); err != nil {
 					t.Fatal(err)
 				}
-				var ended *transport.TerminatedError
-				if _, err := s.Recv(ctx); !errors.As(err, &ended) {
+				if _, err := s.Recv(ctx); !errors.Is(err, transport.ErrTerminated) {
 					t.Fatalf("session %d ended with %v", i, err)
 				}
 				if err := s.Redial(ctx); err != nil {

@@ -5,7 +5,6 @@ package transport
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"strings"
@@ -30,47 +29,26 @@ const (
 	writePart   = 4096    // bytes per write to the driver, so that a cancel takes effect soon
 )
 
-// A serialError reports a port that cannot be opened, or that vanished while it was open. In the latter case
-// errors.Is matches it with ErrClosed; after the device is plugged in again, the port can be opened under its new
-// name.
-type serialError struct {
-	Port   string
-	Gone   bool     // it was open
-	Others []string // programs that have it open, if it cannot be opened for that reason
-	Err    error
-}
-
-func (e *serialError) Error() string { return fmt.Sprintf("serial port %s: %v", e.Port, e.Err) }
-
-// Unwrap returns the driver's error.
-func (e *serialError) Unwrap() error { return e.Err }
-
-// Is makes ErrClosed match a port that is gone.
-func (e *serialError) Is(target error) bool { return e.Gone && target == ErrClosed }
-
-// FailureClass returns failure.BoardLost for a port that vanished, else failure.ProbeMissing.
-func (e *serialError) FailureClass() failure.Class {
-	if e.Gone {
-		return failure.BoardLost
-	}
-	return failure.ProbeMissing
-}
-
-// NextStep returns the next step for the user.
-func (e *serialError) NextStep() string {
+// notOpened returns the error, of class probe-missing, of a port that cannot be opened or closed.
+func notOpened(port string, err error) error {
 	var p *serial.PortError
+	next := failure.Target("devices") + " lists the ports"
 	switch {
-	case e.Gone:
-		return "plug the board in again"
-	case isBusy(e.Err) && len(e.Others) > 0:
-		return "end the program that has it open: " + strings.Join(e.Others, ", ")
-	case isBusy(e.Err):
-		return "close the other program that has it open"
-	case errors.As(e.Err, &p) && p.Code() == serial.PermissionDenied, errors.Is(e.Err, fs.ErrPermission):
-		return "give this user access to it: " + failure.Target("doctor") + " shows how"
-	default:
-		return failure.Target("devices") + " lists the ports"
+	case isBusy(err):
+		next = "close the other program that has it open"
+		if others := programsWith(port); len(others) > 0 {
+			next = "end the program that has it open: " + strings.Join(others, ", ")
+		}
+	case errors.As(err, &p) && p.Code() == serial.PermissionDenied, errors.Is(err, fs.ErrPermission):
+		next = "give this user access to it: " + failure.Target("doctor") + " shows how"
 	}
+	return failure.New(failure.ProbeMissing, next, "serial port %s: %w", port, err)
+}
+
+// vanished returns ErrClosed, of class board-lost, for a port that was open. After the device is plugged in again, it
+// can be opened under its new name.
+func vanished(port string, err error) error {
+	return failure.New(failure.BoardLost, "plug the board in again", "serial port %s: %w%.0w", port, err, ErrClosed)
 }
 
 // isBusy reports whether a port cannot be opened because another program has it for itself.
@@ -79,41 +57,23 @@ func isBusy(err error) bool {
 	return errors.Is(err, syscall.EBUSY) || errors.As(err, &p) && p.Code() == serial.PortBusy
 }
 
-// A SharedPortError reports a wait that ended, or data that arrived damaged, while another program had the serial port
-// open: each byte reaches only one of them.
-type SharedPortError struct {
-	Port   string
-	Others []string // the other programs, as in "screen (process 4711)"
-	Err    error    // of the operation that failed
-}
+// ErrSharedPort is wrapped by the error, of class transport, of a wait that ended, or of data that arrived damaged,
+// while another program had the serial port open: each byte reaches only one of them.
+var ErrSharedPort = failure.Errorf(failure.Transport, "another program reads serial port")
 
-func (e *SharedPortError) Error() string {
-	return fmt.Sprintf("another program reads serial port %s: %s: %v", e.Port, strings.Join(e.Others, ", "), e.Err)
-}
-
-// Unwrap returns the error of the operation.
-func (e *SharedPortError) Unwrap() error { return e.Err }
-
-// FailureClass returns failure.Transport.
-func (e *SharedPortError) FailureClass() failure.Class { return failure.Transport }
-
-// NextStep returns the next step for the user.
-func (e *SharedPortError) NextStep() string {
-	return "end the other program, and keep it from opening the port again: " + strings.Join(e.Others, ", ")
-}
-
-// Shared returns err as a *SharedPortError if link is a serial port that another program has open, else err unchanged.
+// Shared returns err as ErrSharedPort if link is a serial port that another program has open, else err unchanged.
 // It finds programs on Linux, and those of other users only with the rights to examine them.
 func Shared(link Link, err error) error {
 	if r, ok := link.(*recorder); ok {
 		link = r.link
 	}
 	s, ok := link.(*serialLink)
-	if !ok || errors.As(err, new(*SharedPortError)) {
+	if !ok || errors.Is(err, ErrSharedPort) {
 		return err
 	}
-	if others := s.others(); len(others) > 0 {
-		return &SharedPortError{Port: s.name, Others: others, Err: err}
+	if others := strings.Join(s.others(), ", "); others != "" {
+		return failure.New(failure.Transport, "end the other program, and keep it from opening the port again: "+others,
+			"%w %s: %s: %w", ErrSharedPort, s.name, others, err)
 	}
 	return err
 }
@@ -161,18 +121,14 @@ type serialLink struct {
 
 // OpenSerial opens a port exclusively: eight bits, no parity, one stop bit. Errors: class probe-missing. Once the
 // port has vanished, errors of the link are of class board-lost and match ErrClosed. If another program opened the port
-// before, a wait that its context's deadline ends is a *SharedPortError.
+// before, a wait that its context's deadline ends is ErrSharedPort.
 func OpenSerial(c SerialConfig) (Link, error) {
 	if c.Baud == 0 {
 		c.Baud = defaultBaud
 	}
 	port, err := openPort(c)
 	if err != nil {
-		e := &serialError{Port: c.Port, Err: err}
-		if isBusy(err) {
-			e.Others = programsWith(c.Port)
-		}
-		return nil, e
+		return nil, notOpened(c.Port, err)
 	}
 	return newSerial(c.Port, port), nil
 }
@@ -201,7 +157,7 @@ func (s *serialLink) read() {
 		s.mu.Lock()
 		s.unread = append(s.unread, buf[:n]...)
 		if err != nil {
-			s.err = &serialError{Port: s.name, Gone: true, Err: err}
+			s.err = vanished(s.name, err)
 		}
 		full := len(s.unread) > readAhead
 		s.mu.Unlock()
@@ -247,7 +203,7 @@ func (s *serialLink) Read(ctx context.Context, p []byte) (int, error) {
 // waitError returns the error of a wait, and with a timeout the other programs that have the port open.
 func (s *serialLink) waitError(ctx context.Context, op string, since time.Time) error {
 	err := waitError(ctx, op, since)
-	if errors.As(err, new(*TimeoutError)) {
+	if errors.Is(err, context.DeadlineExceeded) {
 		return Shared(s, err)
 	}
 	return err
@@ -326,7 +282,7 @@ func (s *serialLink) gone(err error) error {
 	case <-s.closed:
 		return ErrClosed
 	default:
-		return &serialError{Port: s.name, Gone: true, Err: err}
+		return vanished(s.name, err)
 	}
 }
 
@@ -340,7 +296,7 @@ func (s *serialLink) Close() error {
 		s.mu.Unlock()
 		_ = s.port.ResetOutputBuffer() // unblocks a write; fails on a port that has vanished
 		if e := s.port.Close(); e != nil && !gone {
-			err = &serialError{Port: s.name, Err: e}
+			err = notOpened(s.name, e)
 		}
 		<-s.done
 	})

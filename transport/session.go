@@ -108,7 +108,7 @@ func (e *HandshakeError) FailureClass() failure.Class {
 // NextStep returns the likely cause of the device's behaviour.
 func (e *HandshakeError) NextStep() string {
 	switch {
-	case errors.Is(e.Err, ErrClosed), errors.As(e.Err, new(*SharedPortError)):
+	case errors.Is(e.Err, ErrClosed), errors.Is(e.Err, ErrSharedPort):
 		return "" // Err's own
 	case e.advice != "":
 		return e.advice
@@ -120,7 +120,7 @@ func (e *HandshakeError) NextStep() string {
 		return "the device sent nothing: check that it runs this firmware, and its link: wiring, speed, 8 data bits, and " +
 			"that no other program reads it"
 	case e.Damaged > 0:
-		return (&DamagedError{}).NextStep()
+		return failure.Next(ErrDamaged)
 	default:
 		return "the device sent data but no session reply: check the link's speed and the firmware"
 	}
@@ -172,7 +172,7 @@ func Dial(ctx context.Context, link Link, o SessionOptions) (*Session, error) {
 }
 
 // Redial opens a new session on the same link, with the same options, after Send or Recv returned a
-// *TerminatedError. It drops messages of the old session. Errors: *HandshakeError, after which Redial may be called
+// ErrTerminated. It drops messages of the old session. Errors: *HandshakeError, after which Redial may be called
 // again.
 func (s *Session) Redial(ctx context.Context) error {
 	s.received, s.damaged, s.starts, s.version, s.check, s.text = 0, 0, 0, false, byteCheck{}, tail{}
@@ -283,7 +283,7 @@ func (s *Session) Close() error { return s.link.Close() }
 func (s *Session) Send(ctx context.Context, parts ...[]byte) error {
 	s.dropStale()
 	if s.end.state != established {
-		return &TerminatedError{Reason: "no session"}
+		return terminated("no session")
 	}
 	size := headerSize
 	for _, p := range parts {
@@ -334,21 +334,17 @@ func (s *Session) flush(ctx context.Context) error {
 }
 
 // Recv waits for the next message of the session and returns its body, which is valid until the next call. It logs
-// preceding log lines and ignores messages of other sessions. Errors: those of Link.Read, *TerminatedError, and
-// *DamagedError if the answer arrived damaged.
+// preceding log lines and ignores messages of other sessions. Errors: those of Link.Read, ErrTerminated, and
+// ErrDamaged if the answer arrived damaged.
 func (s *Session) Recv(ctx context.Context) ([]byte, error) {
 	body, err := s.receive(ctx)
 	if err == nil {
 		return body, nil
 	}
-	var damaged *DamagedError
-	if !errors.As(err, &damaged) {
-		return nil, err
+	if errors.Is(err, errCut) {
+		body, err = s.receiveAfterCut(ctx)
 	}
-	if damaged.cut {
-		body, err = s.receiveAfterCut(ctx, damaged)
-	}
-	if errors.As(err, &damaged) {
+	if errors.Is(err, ErrDamaged) {
 		err = Shared(s.link, err)
 	}
 	return body, err
@@ -356,12 +352,12 @@ func (s *Session) Recv(ctx context.Context) ([]byte, error) {
 
 // receiveAfterCut waits briefly for messages after a truncated answer: a device that fails a check or is reset
 // while it answers sends perhaps a log line, then Terminate.
-func (s *Session) receiveAfterCut(ctx context.Context, cut *DamagedError) ([]byte, error) {
+func (s *Session) receiveAfterCut(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.gap)
 	defer cancel()
 	body, err := s.receive(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, cut
+		return nil, errCut
 	}
 	return body, err
 }
@@ -371,9 +367,8 @@ func (s *Session) receive(ctx context.Context) ([]byte, error) {
 	for {
 		msg, err := s.next(ctx)
 		if err != nil {
-			var timeout *TimeoutError
-			if errors.As(err, &timeout) {
-				timeout.Damaged = s.damaged - damaged
+			if n := s.damaged - damaged; n > 0 && errors.Is(err, context.DeadlineExceeded) {
+				err = fmt.Errorf("%w and %d damaged frames", err, n) // one of which may have been the answer
 			}
 			return nil, err
 		}
@@ -389,9 +384,9 @@ func (s *Session) receive(ctx context.Context) ([]byte, error) {
 		case gotLog:
 			s.logLine(msg)
 		case sessionEnded:
-			return nil, &TerminatedError{Reason: "Terminate"}
+			return nil, terminated("Terminate")
 		case newInitiator:
-			return nil, &TerminatedError{Reason: "it began a session of its own"}
+			return nil, terminated("it began a session of its own")
 		default:
 			s.log.Debug("ignored a message of another session", "bytes", len(msg))
 		}
@@ -425,7 +420,10 @@ func (s *Session) damage(ev framing.Event) error {
 	s.damaged++
 	s.log.Debug("damaged frame", "reason", ev, "bytes", len(s.un.Payload()))
 	if s.end.belongs(s.un.Payload()) {
-		return &DamagedError{Reason: ev.String(), cut: ev == framing.Abandoned}
+		if ev == framing.Abandoned {
+			return errCut
+		}
+		return fmt.Errorf("%w: %v", ErrDamaged, ev)
 	}
 	return nil
 }

@@ -330,12 +330,10 @@ func TestRecv(t *testing.T) {
 	damaged := bytes.Clone(good)
 	damaged[9] ^= 1
 	terminate := frame(0, 0, 2)
-	var terminated *transport.TerminatedError
-	var damage *transport.DamagedError
-	var timeout *transport.TimeoutError
+	terminated, damage, timeout := transport.ErrTerminated, transport.ErrDamaged, context.DeadlineExceeded
 	for name, c := range map[string]struct {
 		input []byte
-		want  any // nil for the message "ok", else a pointer to an error type
+		want  error // nil for the message "ok"
 	}{
 		"message":                {good, nil},
 		"stray reply first":      {join(unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b"), good), nil},
@@ -346,19 +344,19 @@ func TestRecv(t *testing.T) {
 		"empty log first":        {join(frame(0, 0, 3), good), nil},
 		"damaged log first":      {join(unhex("ff fd 05 00 00 00 00 00 03 68 69 1a 8e"), good), nil},
 		"garbage first":          {join(unhex("00 ff ff fd 99 ff 99"), good), nil},
-		"terminate":              {terminate, &terminated},
-		"reset":                  {join([]byte{0xfe}, terminate), &terminated},
-		"reset in mid-answer":    {join(good[:11], []byte{0xfe}, terminate), &terminated},
-		"check in mid-answer":    {join(good[:11], frame(0, 0, 3, 'o', 'w'), terminate), &terminated},
-		"session of its own":     {frame(7, 0, 0, 1), &terminated},
-		"damaged answer":         {damaged, &damage},
-		"answer cut by a log":    {join(good[:11], frame(0, 0, 3, 'o', 'w')), &damage},
+		"terminate":              {terminate, terminated},
+		"reset":                  {join([]byte{0xfe}, terminate), terminated},
+		"reset in mid-answer":    {join(good[:11], []byte{0xfe}, terminate), terminated},
+		"check in mid-answer":    {join(good[:11], frame(0, 0, 3, 'o', 'w'), terminate), terminated},
+		"session of its own":     {frame(7, 0, 0, 1), terminated},
+		"damaged answer":         {damaged, damage},
+		"answer cut by a log":    {join(good[:11], frame(0, 0, 3, 'o', 'w')), damage},
 		"answer sent once more":  {join(good[:11], good), nil},
-		"bad escape in answer":   {join(good[:11], []byte{0xff, 0x00}), &damage},
-		"damaged, not this one":  {unhex("ff fd 05 00 00 00 00 00 03 68 69 1a 8e"), &timeout},
-		"silence":                {nil, &timeout},
-		"half an answer":         {good[:11], &timeout},
-		"length without content": {unhex("ff fd ff ff ff ff 00 01 00"), &timeout},
+		"bad escape in answer":   {join(good[:11], []byte{0xff, 0x00}), damage},
+		"damaged, not this one":  {unhex("ff fd 05 00 00 00 00 00 03 68 69 1a 8e"), timeout},
+		"silence":                {nil, timeout},
+		"half an answer":         {good[:11], timeout},
+		"length without content": {unhex("ff fd ff ff ff ff 00 01 00"), timeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, device := established(t, false)
@@ -366,7 +364,7 @@ func TestRecv(t *testing.T) {
 				t.Fatal(err)
 			}
 			deadline := 20 * time.Second
-			if c.want == any(&timeout) {
+			if c.want == timeout {
 				deadline = 150 * time.Millisecond
 			}
 			msg, err := s.Recv(within(t, deadline))
@@ -375,8 +373,8 @@ func TestRecv(t *testing.T) {
 				if err != nil || string(msg) != "ok" {
 					t.Errorf("got %q, %v", msg, err)
 				}
-			case !errors.As(err, c.want):
-				t.Errorf("got %q, %v; want a %T", msg, err, c.want)
+			case !errors.Is(err, c.want):
+				t.Errorf("got %q, %v; want %v", msg, err, c.want)
 			}
 		})
 	}
@@ -390,8 +388,7 @@ func TestFrameGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.Recv(within(t, 5*time.Second))
-	var damage *transport.DamagedError
-	if !errors.As(err, &damage) {
+	if !errors.Is(err, transport.ErrDamaged) {
 		t.Fatalf("got %v", err)
 	}
 	if err := device.Write(context.Background(), answer); err != nil {
@@ -484,13 +481,11 @@ func FuzzSession(f *testing.F) {
 		s, err := transport.Dial(ctx, link, transport.SessionOptions{Seed: 0x22})
 		for err == nil {
 			var msg []byte
-			var damaged *transport.DamagedError
-			var timeout *transport.TimeoutError
 			msg, err = s.Recv(ctx)
 			switch {
 			case err == nil && len(msg) > len(input):
 				t.Fatalf("a message of %d bytes in %d", len(msg), len(input))
-			case errors.As(err, &damaged) || errors.As(err, &timeout):
+			case errors.Is(err, transport.ErrDamaged) || errors.Is(err, context.DeadlineExceeded):
 				err = nil // the session goes on
 			}
 		}
@@ -514,7 +509,7 @@ func (l *script) Read(_ context.Context, p []byte) (int, error) {
 		return n, nil
 	}
 	if l.silences--; l.silences >= 0 {
-		return 0, &transport.TimeoutError{Op: "read"}
+		return 0, failure.Errorf(failure.Timeout, "read: %w", context.DeadlineExceeded)
 	}
 	return 0, transport.ErrClosed
 }

@@ -26,62 +26,48 @@ type TCPConfig struct {
 
 const defaultConnect = 10 * time.Second
 
-// A TCPError reports an address that cannot be reached, or a connection that broke. In the latter case errors.Is
-// matches it with ErrClosed.
-type TCPError struct {
-	Address string
-	Broken  bool // the connection was open
-	Err     error
-}
+// ErrTemporary is wrapped by the error of an address or a connection over TCP that may soon work: its peer refused,
+// reset or closed the connection, as a serial server does that restarts or has another client.
+var ErrTemporary = errors.New("temporary")
 
-func (e *TCPError) Error() string { return fmt.Sprintf("TCP %s: %v", e.Address, e.Err) }
-
-// Unwrap returns the network's error; io.EOF if the peer has closed the connection.
-func (e *TCPError) Unwrap() error { return e.Err }
-
-// Is makes ErrClosed match a connection that broke.
-func (e *TCPError) Is(target error) bool { return e.Broken && target == ErrClosed }
-
-// FailureClass returns the class of a missing or lost device.
-func (e *TCPError) FailureClass() failure.Class {
-	if e.Broken {
-		return failure.Transport
-	}
-	return failure.ProbeMissing
-}
-
-// Temporary reports whether the address may soon accept a connection: its peer refused or reset this one, as a serial
-// server does that restarts or has another client.
-func (e *TCPError) Temporary() bool {
+// unreachable returns the error, of class probe-missing, of an address that cannot be reached.
+func unreachable(address string, err error) error {
+	var name *net.DNSError
+	var form *net.AddrError
 	var op *os.SyscallError
-	connecting := errors.As(e.Err, &op) && strings.HasPrefix(op.Syscall, "connect") // on Windows: connectex
-	return e.Broken || connecting && !timedOut(e.Err)
+	connecting := errors.As(err, &op) && strings.HasPrefix(op.Syscall, "connect") // on Windows: connectex
+	temporary := connecting && !timedOut(err)
+
+	next := ""
+	switch {
+	case errors.As(err, &name):
+		next = "check the name of the host in the address"
+	case errors.As(err, &form):
+		next = "write the address as host:port, as in 192.0.2.7:4000"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		next = "start the program that is to listen there, or correct the port"
+	case temporary:
+		next = "check the address, and that the peer still runs and does not restart again and again"
+	case timedOut(err):
+		next = "check the address, the network, and that the peer is switched on"
+	}
+	err = failure.New(failure.ProbeMissing, next, "TCP %s: %w", address, err)
+	if temporary {
+		err = fmt.Errorf("%w%.0w", err, ErrTemporary)
+	}
+	return err
+}
+
+// disconnected returns ErrClosed, of class transport, for a connection that broke. err is the network's error; io.EOF
+// if the peer has closed the connection.
+func disconnected(address string, err error) error {
+	return failure.New(failure.Transport, "check that the peer still runs, and that no other client uses it: a serial "+
+		"server often takes one at a time", "TCP %s: %w%.0w%.0w", address, err, ErrClosed, ErrTemporary)
 }
 
 func timedOut(err error) bool {
 	var late net.Error
 	return errors.As(err, &late) && late.Timeout()
-}
-
-// NextStep returns what to check.
-func (e *TCPError) NextStep() string {
-	var name *net.DNSError
-	var form *net.AddrError
-	switch {
-	case e.Broken:
-		return "check that the peer still runs, and that no other client uses it: a serial server often takes one at a time"
-	case errors.As(e.Err, &name):
-		return "check the name of the host in the address"
-	case errors.As(e.Err, &form):
-		return "write the address as host:port, as in 192.0.2.7:4000"
-	case errors.Is(e.Err, syscall.ECONNREFUSED):
-		return "start the program that is to listen there, or correct the port"
-	case e.Temporary():
-		return "check the address, and that the peer still runs and does not restart again and again"
-	case timedOut(e.Err):
-		return "check the address, the network, and that the peer is switched on"
-	}
-	return ""
 }
 
 // A tcpLink is a Link over a TCP connection. It sends data at once (TCP_NODELAY).
@@ -92,8 +78,8 @@ type tcpLink struct {
 	isClosed atomic.Bool
 }
 
-// DialTCP connects to an address. Errors: *TCPError, also where nothing answers within c.Within; *TimeoutError after
-// ctx's deadline; ctx's own after a cancel.
+// DialTCP connects to an address. Errors: class probe-missing, also where nothing answers within c.Within; timeout
+// after ctx's deadline; ctx's own after a cancel.
 func DialTCP(ctx context.Context, c TCPConfig) (Link, error) {
 	start := time.Now()
 	if ctx.Err() != nil {
@@ -105,9 +91,9 @@ func DialTCP(ctx context.Context, c TCPConfig) (Link, error) {
 	case err != nil && ended(ctx):
 		return nil, waitError(ctx, "dial", start)
 	case timedOut(err):
-		return nil, &TCPError{Address: c.Address, Err: fmt.Errorf("no connection within %v: %w", d.Timeout, cause(err))}
+		return nil, unreachable(c.Address, fmt.Errorf("no connection within %v: %w", d.Timeout, cause(err)))
 	case err != nil:
-		return nil, &TCPError{Address: c.Address, Err: cause(err)}
+		return nil, unreachable(c.Address, cause(err))
 	}
 	return newTCP(conn.(*net.TCPConn), c.Lossy), nil
 }
@@ -116,7 +102,7 @@ func newTCP(conn *net.TCPConn, lossy bool) *tcpLink {
 	return &tcpLink{conn: conn, lossy: lossy, in: newWaiter(conn.SetReadDeadline), out: newWaiter(conn.SetWriteDeadline)}
 }
 
-// cause removes the address, which TCPError has.
+// cause removes the address, which our errors have.
 func cause(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -160,14 +146,13 @@ func (l *tcpLink) Write(ctx context.Context, p []byte) error {
 
 // explain converts the network's errors to those of Link, except ctx's.
 func (l *tcpLink) explain(err error) error {
-	var timeout *TimeoutError
 	switch {
 	case l.isClosed.Load():
 		return ErrClosed
-	case errors.As(err, &timeout), errors.Is(err, context.Canceled):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return err
 	}
-	return &TCPError{Address: l.conn.RemoteAddr().String(), Broken: true, Err: cause(err)}
+	return disconnected(l.conn.RemoteAddr().String(), cause(err))
 }
 
 // Close implements Link.

@@ -87,8 +87,7 @@ func TestMissingTCPPeerIsProbeMissing(t *testing.T) {
 	}
 	for _, address := range []string{l.Address(), "127.0.0.1", ""} {
 		_, err := transport.DialTCP(within(t, 10*time.Second), transport.TCPConfig{Address: address})
-		var tcp *transport.TCPError
-		if !errors.As(err, &tcp) || failure.Of(err) != failure.ProbeMissing || errors.Is(err, transport.ErrClosed) {
+		if failure.Of(err) != failure.ProbeMissing || errors.Is(err, transport.ErrClosed) {
 			t.Errorf("%q: %v of class %s", address, err, failure.Of(err))
 		}
 	}
@@ -135,8 +134,7 @@ func TestTCPAdvice(t *testing.T) {
 	} {
 		t.Run(c.address, func(t *testing.T) {
 			_, err := transport.DialTCP(within(t, 20*time.Second), transport.TCPConfig{Address: c.address})
-			var tcp *transport.TCPError
-			if !errors.As(err, &tcp) || tcp.Broken || !strings.Contains(failure.Next(err), c.next) {
+			if errors.Is(err, transport.ErrClosed) || !strings.Contains(failure.Next(err), c.next) {
 				t.Errorf("%v; next step %q, want one with %q", err, failure.Next(err), c.next)
 			}
 		})
@@ -146,21 +144,21 @@ func TestTCPAdvice(t *testing.T) {
 // TestTCPTemporary: a connection that a bridge refuses or resets, as one does that restarts, may soon be accepted, and
 // has a next step; an address that is wrong, or where nothing answers, has another one.
 func TestTCPTemporary(t *testing.T) {
-	op := func(e syscall.Errno) error { return os.NewSyscallError("connect", e) }
+	op := func(e syscall.Errno) error { return transport.Unreachable("a:1", os.NewSyscallError("connect", e)) }
 	for _, c := range []struct {
-		err  transport.TCPError
+		err  error
 		want bool
 	}{
-		{transport.TCPError{Err: op(syscall.ECONNREFUSED)}, true},
-		{transport.TCPError{Err: op(syscall.ECONNRESET)}, true},
-		{transport.TCPError{Err: io.EOF, Broken: true}, true},
-		{transport.TCPError{Err: op(syscall.ETIMEDOUT)}, false},
-		{transport.TCPError{Err: &net.DNSError{}}, false},
-		{transport.TCPError{Err: &net.AddrError{}}, false},
+		{op(syscall.ECONNREFUSED), true},
+		{op(syscall.ECONNRESET), true},
+		{transport.Disconnected("a:1", io.EOF), true},
+		{op(syscall.ETIMEDOUT), false},
+		{transport.Unreachable("a:1", &net.DNSError{}), false},
+		{transport.Unreachable("a:1", &net.AddrError{}), false},
 	} {
 		t.Run(c.err.Error(), func(t *testing.T) {
-			if got := c.err.Temporary(); got != c.want || c.err.NextStep() == "" {
-				t.Errorf("%v: temporary %v, want %v; next step %q", &c.err, got, c.want, c.err.NextStep())
+			if got := errors.Is(c.err, transport.ErrTemporary); got != c.want || failure.Next(c.err) == "" {
+				t.Errorf("%v: temporary %v, want %v; next step %q", c.err, got, c.want, failure.Next(c.err))
 			}
 		})
 	}
@@ -173,9 +171,8 @@ func TestTCPPeerClosesAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := transport.Dial(within(t, 10*time.Second), dialled, quick)
-	var tcp *transport.TCPError
 	advised := strings.Contains(failure.Next(err), "other client")
-	if !errors.As(err, &tcp) || failure.Of(err) != failure.Transport || !advised {
+	if failure.Of(err) != failure.Transport || !advised {
 		t.Errorf("%v of class %s, next step %q", err, failure.Of(err), failure.Next(err))
 	}
 }

@@ -28,16 +28,9 @@ import (
 
 const lockFile = ".boardsmith.lock"
 
-// A LockedError reports the folder of a run or a search that is in use, by another process or another part of this one.
-type LockedError struct{ Dir string }
-
-func (e *LockedError) Error() string { return "the run in " + e.Dir + " is in use" }
-
-// FailureClass returns failure.Config.
-func (e *LockedError) FailureClass() failure.Class { return failure.Config }
-
-// NextStep returns how to go on.
-func (e *LockedError) NextStep() string { return "wait until it has ended, or choose another folder" }
+// ErrLocked is wrapped by the error, of class config, of the folder of a run or a search that is in use, by another
+// process or another part of this one.
+var ErrLocked = failure.New(failure.Config, "wait until it has ended, or choose another folder", "is in use")
 
 // A store is the folder of an open run. A result is a line of results.jsonl before it is returned to a caller; other
 // processes may read the file at any time. Many goroutines may use a store.
@@ -59,7 +52,7 @@ func openStore(dir string) (*store, error) {
 		return nil, plainfile.Error("lock", dir, err)
 	}
 	if lock == nil {
-		return nil, &LockedError{dir}
+		return nil, fmt.Errorf("the run in %s %w", dir, ErrLocked)
 	}
 	s := &store{dir: dir, lock: lock, index: newIndex()}
 	s.file, err = os.OpenFile(filepath.Join(dir, resultsFile), os.O_RDWR|os.O_CREATE, 0o644)

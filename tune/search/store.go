@@ -51,7 +51,7 @@ func openStore(dir string) (*store, error) {
 		return nil, err
 	}
 	if lock == nil {
-		return nil, &tune.LockedError{Dir: dir}
+		return nil, fmt.Errorf("the run in %s %w", dir, tune.ErrLocked)
 	}
 	s := &store{dir: dir, lock: lock}
 	if err := s.read(); err != nil {

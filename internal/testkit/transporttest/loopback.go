@@ -6,6 +6,7 @@ package transporttest
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -133,10 +134,15 @@ func (p *pipe) wait(ctx context.Context, op string, try func() bool) error {
 	}
 }
 
+// timeout returns a Link's error for a deadline.
+func timeout(op string, cause error) error {
+	return failure.Errorf(failure.Timeout, "%s: %w", op, errors.Join(context.DeadlineExceeded, cause))
+}
+
 // ended returns a Link's error for a wait that ctx ended.
 func ended(ctx context.Context, op string, began time.Time) error {
 	if ctx.Err() == context.Canceled {
 		return failure.Stopped(ctx, "%s", op)
 	}
-	return &transport.TimeoutError{Op: op, Waited: time.Since(began), Cause: context.Cause(ctx)}
+	return timeout(op, context.Cause(ctx))
 }

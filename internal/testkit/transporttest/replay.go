@@ -245,7 +245,7 @@ func (r *Replay) tryRead(p []byte) (int, <-chan struct{}, error) {
 // replayedEnd returns the error of a recorded end.
 func replayedEnd(err error, op string, began time.Time) error {
 	if err == context.DeadlineExceeded {
-		return &transport.TimeoutError{Op: op, Waited: time.Since(began)}
+		return timeout(op, nil)
 	}
 	return err
 }
