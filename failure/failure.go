@@ -1,6 +1,11 @@
 // Package failure defines the classes of errors that all packages, the targets' exit codes and a tuner's log share.
 //
-// It defines neither messages nor exit codes.
+// An error is made in one of three ways. Most are values of New and Errorf. If a caller tells one error from others of
+// its class, it wraps a sentinel, which may have the class and the next step: fmt.Errorf("%w %q in the module",
+// ErrNotFound, name); or with %.0w, which leaves the sentinel's text out. Only an error whose data a caller uses has a
+// type of its own.
+//
+// The package defines neither messages nor exit codes.
 package failure
 
 import (

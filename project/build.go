@@ -25,7 +25,7 @@ import (
 // Build makes the firmware from the files as they are, with the user's changes. If nothing has changed since the last
 // build, it only checks that. It runs the template's build command in a folder of the cache, which has what earlier
 // builds compiled, and copies the results into the project. A cancelled or failed build leaves no result. Errors:
-// *FitError, *ToolError, *ObjectError, *failure.MissingToolError, those of mlf and of the file system; class config if
+// *FitError, *ToolError, *failure.MissingToolError, those of mlf and of the file system; class config if
 // a file changed during the build.
 func (p *Project) Build(ctx context.Context) (*image.Image, error) {
 	if err := p.errIfClosed(); err != nil {

@@ -30,7 +30,7 @@ import (
 // differ. A file that a user has changed stays if Generate would make it as before (Project.Preserved); else Generate
 // changes nothing and returns ErrEdited. With s.Force it replaces all such files and keeps a copy of each. After
 // a failure, or the end of the process, the folder is unchanged or the next Generate repairs it. The caller must Close
-// the project. Errors: ErrEdited, *LockedError, *ObjectError, those of boards and mlf, and others of class config.
+// the project. Errors: ErrEdited, *LockedError, those of boards and mlf, and others of class config.
 func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, error) {
 	dir = abspath.Of(dir)
 	pl, err := b.planIn(ctx, dir, s)

@@ -149,10 +149,6 @@ func (p *Project) Edited() ([]string, error) {
 	return t.Edited(p.state.Files, nil)
 }
 
-// An ObjectError reports an object in the archive, or an image, that was compiled for another processor or calling
-// convention than the board's.
-type ObjectError = fit.ObjectError
-
 // A FitError reports a firmware or a model that does not fit the board.
 type FitError = fit.Error
 

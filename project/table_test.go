@@ -195,8 +195,7 @@ func merged(options, later []string) []string {
 func refusal(x trial, err error) (why string, bad error) {
 	name := mlftest.Name(x.archive)
 	dsp := hasDSP(x.board)
-	var fit *project.FitError
-	var object *project.ObjectError
+	var large *project.FitError
 	switch {
 	case err == nil && strings.HasSuffix(name, "_dsp") && !dsp:
 		return "", errors.New("runs on a core without DSP instructions")
@@ -204,15 +203,15 @@ func refusal(x trial, err error) (why string, bad error) {
 		return "", nil
 	case failure.Next(err) == "":
 		return "", fmt.Errorf("without a hint: %w", err)
-	case errors.As(err, &fit) && !slices.Contains([]string{"memory", "arena", "stack", "packet buffer"}, fit.Part):
+	case errors.As(err, &large) && !slices.Contains([]string{"memory", "arena", "stack", "packet buffer"}, large.Part):
 		return "", fmt.Errorf("an error that does not depend on the model: %w", err)
-	case errors.As(err, &fit):
-		where := fit.Region
-		if fit.Part != "memory" {
-			where = fit.Part
+	case errors.As(err, &large):
+		where := large.Region
+		if large.Part != "memory" {
+			where = large.Part
 		}
-		return fmt.Sprintf("%s −%s", where, kib(fit.Over)), nil
-	case errors.As(err, &object) && strings.Contains(name, "_llvm_"):
+		return fmt.Sprintf("%s −%s", where, kib(large.Over)), nil
+	case errors.Is(err, fit.ErrTarget) && strings.Contains(name, "_llvm_"):
 		return "other core", nil
 	case strings.Contains(err.Error(), "bytes of constants") && strings.Contains(name, "aot_packed_llvm"):
 		return "incomplete", nil

@@ -247,8 +247,8 @@ func (c boardCheck) build(ctx context.Context, template string, installed bool) 
 	if err == nil {
 		err = c.core(ctx, image.Path)
 	}
-	if other := (*project.ObjectError)(nil); errors.As(err, &other) {
-		return nil, nil, c.board.Contradiction(flagsField(c.board), other.Error())
+	if errors.Is(err, fit.ErrTarget) {
+		return nil, nil, c.board.Contradiction(flagsField(c.board), err.Error())
 	}
 	if err != nil {
 		return nil, nil, err
@@ -258,7 +258,7 @@ func (c boardCheck) build(ctx context.Context, template string, installed bool) 
 	return p.Board(), &image.Size, c.noteUnread(ctx, p)
 }
 
-// core returns an ObjectError for firmware that needs more than the core of the board's CPU file has. That core is what
+// core returns fit.ErrTarget for firmware that needs more than the core of the board's CPU file has. That core is what
 // the compiler makes objects for if it gets the flags of that file alone.
 func (c boardCheck) core(ctx context.Context, firmware string) error {
 	b := c.board

@@ -4,7 +4,7 @@ package fit
 
 import (
 	"debug/elf"
-	"fmt"
+	"errors"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
@@ -38,7 +38,7 @@ func machineName(m elf.Machine) string {
 	return m.String()
 }
 
-// CheckObject returns an ObjectError for an object that cannot be linked for the board. Errors have class config.
+// CheckObject returns ErrTarget for an object that cannot be linked for the board. Errors have class config.
 func CheckObject(b *boards.Board, f mlf.File) error {
 	info, err := f.Info()
 	if err != nil {
@@ -47,7 +47,7 @@ func CheckObject(b *boards.Board, f mlf.File) error {
 	return CheckTarget(b, f.Name, info)
 }
 
-// CheckTarget returns an ObjectError for an object or a program of another processor or calling convention than the
+// CheckTarget returns ErrTarget for an object or a program of another processor or calling convention than the
 // board's.
 func CheckTarget(b *boards.Board, name string, o mlf.ObjectInfo) error {
 	elf := ELFOf(o)
@@ -58,7 +58,7 @@ func CheckTarget(b *boards.Board, name string, o mlf.ObjectInfo) error {
 	if o.CPU != "" && elf.Arch == "" {
 		words += " (" + o.CPU + ")"
 	}
-	return &ObjectError{name, words, b.Name, b.ELF.String()}
+	return otherTarget(name, words, b.Name, b.ELF.String())
 }
 
 // armArch are the names of Tag_CPU_arch's values for microcontrollers (Arm's ABI addenda, build attributes).
@@ -92,23 +92,12 @@ func ELFOf(o mlf.ObjectInfo) boards.ELF {
 	return e
 }
 
-// An ObjectError reports an object in the archive, or an image, that was compiled for another processor or calling
-// convention than the board's.
-type ObjectError struct {
-	Object   string // its name in the archive, or in the project
-	Target   string // its target
-	Board    string
-	Accepted string // what the board accepts
-}
+// ErrTarget is wrapped by the error, of class config, of an object in the archive, or an image, that was compiled for
+// another processor or calling convention than the board's.
+var ErrTarget = errors.New("another target")
 
-func (e *ObjectError) Error() string {
-	return fmt.Sprintf("%s is for %s, but board %s needs %s", e.Object, e.Target, e.Board, e.Accepted)
-}
-
-// FailureClass returns failure.Config.
-func (e *ObjectError) FailureClass() failure.Class { return failure.Config }
-
-// NextStep returns how to go on.
-func (e *ObjectError) NextStep() string {
-	return "compile the model for this board's processor, or choose a board that has the object's"
+// otherTarget returns ErrTarget for an object, named as in the archive or in the project.
+func otherTarget(object, target, board, accepted string) error {
+	return failure.New(failure.Config, "compile the model for this board's processor, or choose a board that has the "+
+		"object's", "%s is for %s, but board %s needs %s%.0w", object, target, board, accepted, ErrTarget)
 }

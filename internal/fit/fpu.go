@@ -10,7 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-// CheckFPU returns an ObjectError for an object with floating-point or vector instructions that the board's own objects
+// CheckFPU returns ErrTarget for an object with floating-point or vector instructions that the board's own objects
 // do not have: linkers accept it, and the processor would stop at them. own returns an object that the board's compiler
 // makes of an empty file; it is called only if there is something to compare.
 func CheckFPU(b *boards.Board, objects []mlf.File, own func() ([]byte, error)) error {
@@ -32,13 +32,13 @@ func CheckFPU(b *boards.Board, objects []mlf.File, own func() ([]byte, error)) e
 			board = &info
 		}
 		if !runsFPU(*board, o) {
-			return &ObjectError{f.Name, fpuName(o), b.Name, fpuName(*board) + ", the unit of its CPU"}
+			return otherTarget(f.Name, fpuName(o), b.Name, fpuName(*board)+", the unit of its CPU")
 		}
 	}
 	return nil
 }
 
-// CheckCore returns an ObjectError for a program that needs more than a core has: the one for which a compiler made the
+// CheckCore returns ErrTarget for a program that needs more than a core has: the one for which a compiler made the
 // object core. The program may have another calling convention.
 func CheckCore(board string, core []byte, program mlf.File) error {
 	info, err := mlf.File{Name: "the core's object", Data: core}.Target()

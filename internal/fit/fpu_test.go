@@ -53,8 +53,7 @@ func TestCheckFPU(t *testing.T) {
 		asked := 0
 		err := CheckFPU(&boards.Board{Name: "b"}, []mlf.File{{Name: "net.o", Data: object(c.object)}},
 			func() ([]byte, error) { asked++; return object(c.board), nil })
-		var wrong *ObjectError
-		if (c.want == "") != (err == nil) || err != nil && (!errors.As(err, &wrong) ||
+		if (c.want == "") != (err == nil) || err != nil && (!errors.Is(err, ErrTarget) ||
 			!strings.Contains(err.Error(), "net.o is for "+c.want) && !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s on %s: %v, want %q", c.object, c.board, err, c.want)
 		}
