@@ -56,10 +56,11 @@ const (
 // GeneratedFiles are all of them. It must not be changed.
 var GeneratedFiles = []string{ConfigFile, MakeFile, OperatorsFile, MemoryFile, LibrariesFile}
 
-// Blueprint is template.json. Paths are slash paths in the project's folder.
+// Blueprint is template.json. Paths are slash paths in the project's folder. Package jsonfile checks values by the tags
+// "is" and "keys".
 type Blueprint struct {
 	// the version of what template.json means; 0 is 1
-	Interface int `json:"interface,omitempty"`
+	Interface int `json:"interface,omitempty" is:"0..2147483647"`
 
 	Doc      string     `json:"doc"`               // one line for people
 	Prepare  [][]string `json:"prepare,omitempty"` // commands before it, as a configure step
@@ -68,14 +69,14 @@ type Blueprint struct {
 	Generate []string   `json:"generate"`          // files of generators that it needs
 	// files and folders that determine the firmware, and !PATTERN for what does not; without names all files
 	Inputs  []string      `json:"inputs,omitempty"`
-	ELF     string        `json:"elf"`             // the result
-	Map     string        `json:"map"`             // the linker's map
-	Board   string        `json:"board,omitempty"` // the board file that the build command writes
-	Options []string      `json:"options"`         // the board's options that it uses
-	Compile []CompileStep `json:"compile"`         // for compile_commands.json; empty if its build command writes that
+	ELF     string        `json:"elf"`                         // the result
+	Map     string        `json:"map"`                         // the linker's map
+	Board   string        `json:"board,omitempty" is:"inside"` // the board file that the build command writes
+	Options []string      `json:"options"`                     // the board's options that it uses
+	Compile []CompileStep `json:"compile"`                     // for compile_commands.json; empty if its build command writes that
 
 	// of the build command: $NAME is the user's variable, $NAME? may be unset, others are literal
-	Env map[string]string `json:"env,omitempty"`
+	Env map[string]string `json:"env,omitempty" keys:"identifier"`
 	// inputs outside the project, as $VARIABLE/PATH with a variable of Env
 	Outside []string `json:"outside,omitempty"`
 	// source trees outside the project, as $VARIABLE or $VARIABLE/PATTERN
@@ -86,13 +87,13 @@ type Blueprint struct {
 	Checks []SetupCheck `json:"checks,omitempty"` // of what else the build needs of this computer
 	Boards []string     `json:"boards,omitempty"` // the command that lists the boards that the build command knows
 	// patterns of results that the project's build folder gets, besides those that are named here
-	Results []string `json:"results,omitempty"`
+	Results []string `json:"results,omitempty" is:"inside pattern"`
 	// patterns of sources, headers and files of the model whose contents a configure step reads
-	ConfigureReads []string `json:"configure_reads,omitempty"`
+	ConfigureReads []string `json:"configure_reads,omitempty" is:"inside pattern"`
 	// patterns of inputs outside of the model whose changes the configure step, run anew, takes into account
-	Reconfigure []string `json:"reconfigure,omitempty"`
+	Reconfigure []string `json:"reconfigure,omitempty" is:"inside pattern"`
 	// the folder to which the map's paths are relative; "" is the project's
-	LinkedIn string `json:"linked_in,omitempty"`
+	LinkedIn string `json:"linked_in,omitempty" is:"inside"`
 	// what the board's programmer takes for the folder of the build; "" is the build folder
 	ProgrammerFolder string `json:"programmer_folder,omitempty"`
 	// the image in other forms, for a board with a memory map
@@ -100,10 +101,10 @@ type Blueprint struct {
 	// the build compiles what a board names in sources, in SourceFolder, though the template has no ports
 	Sources bool `json:"sources,omitempty"`
 	// patterns of names of the board's files of settings that the build reads, in the project's folder board
-	Settings     []string `json:"settings,omitempty"`
-	LinkerScript string   `json:"linker_script,omitempty"` // for a board with a memory map; board.mk names it
+	Settings     []string `json:"settings,omitempty" is:"pattern"`
+	LinkerScript string   `json:"linker_script,omitempty" is:"inside"` // for a board with a memory map; board.mk names it
 	// patterns of the template's sources that a board's start-up code replaces; none: it takes no such code
-	Startup []string `json:"startup,omitempty"`
+	Startup []string `json:"startup,omitempty" is:"pattern"`
 	// what the image must have if the board brings its linker script or start-up code
 	Contract  Contract           `json:"contract,omitzero"`
 	Landmarks firmware.Landmarks `json:"landmarks,omitzero"` // how to find places in the ELF file
@@ -136,10 +137,10 @@ type Contract struct {
 
 // Forms are the image as raw bytes and as Intel HEX.
 type Forms struct {
-	Bin string `json:"bin,omitempty"`
-	Hex string `json:"hex,omitempty"`
+	Bin string `json:"bin,omitempty" is:"inside"`
+	Hex string `json:"hex,omitempty" is:"inside"`
 	// raw bytes of the flash besides that of the code, which Bin does not have; * stands for the name of its region
-	ExtraBin string `json:"apart,omitempty"`
+	ExtraBin string `json:"apart,omitempty" is:"inside pattern"`
 }
 
 // Names returns the names that are set. region is the flash besides that of the code that the image has; "" is none.
@@ -166,7 +167,7 @@ const (
 
 // A Tool is a program that the build command calls.
 type Tool struct {
-	Name    string   `json:"name"`
+	Name    string   `json:"name" is:"required"`
 	Install string   `json:"install"`      // one command that installs it on Debian
 	In      []string `json:"in,omitempty"` // folders where it may be if it is not on PATH; as In of Search
 	// it only starts other programs: its version has no part in what they make
@@ -203,7 +204,7 @@ func (t *Blueprint) MakesForms() bool { return slices.Contains(t.Build, FormsWor
 // A CompileStep describes for editors how a template compiles the files that match a pattern. The build command
 // does not use it.
 type CompileStep struct {
-	Files []string `json:"files"` // patterns of C files in the project
+	Files []string `json:"files" is:"pattern"` // patterns of C files in the project
 	// Flags are those that affect the code's meaning, without warnings and output names. {cflags} stands for the
 	// board's flags, {runtime_opt} and {operator_opt} for the options of those names, {operator_flags} for the
 	// file's flags of that option.
@@ -240,16 +241,16 @@ func (s CompileStep) FlagsFor(b *boards.Board, o boards.Options, file string) []
 // A Search is where a folder is found whose variable the user has not set: in the first of these places that has a
 // file.
 type Search struct {
-	Name    string   `json:"name"`              // of the variable
-	Has     string   `json:"has"`               // a file below the folder
-	In      []string `json:"in"`                // begin with AboveWord, HomeWord or $NAME
-	Install string   `json:"install,omitempty"` // how to get it
+	Name    string   `json:"name" is:"required"`       // of the variable
+	Has     string   `json:"has" is:"required inside"` // a file below the folder
+	In      []string `json:"in" is:"required"`         // begin with AboveWord, HomeWord or $NAME
+	Install string   `json:"install,omitempty"`        // how to get it
 }
 
 // A SetupCheck is a command that succeeds if something is there that the build needs and that is no program: a module
 // of an interpreter, or a setting.
 type SetupCheck struct {
-	Name    string   `json:"name"`
+	Name    string   `json:"name" is:"required"`
 	Command []string `json:"command"` // $NAME/PATH is below the folder of a variable of env
 	Install string   `json:"install"` // a command that installs it, or what to do
 }

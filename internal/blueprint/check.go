@@ -19,12 +19,13 @@ import (
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
-var variableRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
 // Check returns an error for a field with an invalid value, such as a path that leads out of the project's folder.
 func (t *Blueprint) Check() error {
+	if faults := jsonfile.Check(t); len(faults) > 0 {
+		return faults[0]
+	}
 	for _, check := range []func() error{
-		t.checkCommands, t.checkPaths, t.CheckELF, t.checkFolders, t.checkResults, t.checkPatterns, t.checkOutside,
+		t.checkCommands, t.CheckELF, t.checkFolders, t.checkResults, t.checkGenerated, t.checkOutside,
 		t.checkFind, t.checkSetup, t.checkIfs, t.checkWords, t.checkNames, t.Landmarks.Check,
 	} {
 		if err := check(); err != nil {
@@ -34,7 +35,7 @@ func (t *Blueprint) Check() error {
 	return nil
 }
 
-// checkCommands checks the commands, their inputs and their environment.
+// checkCommands checks the commands and their inputs.
 func (t *Blueprint) checkCommands() error {
 	if len(t.Build) == 0 || t.Build[0] == "" {
 		return errors.New("build: no command")
@@ -53,14 +54,6 @@ func (t *Blueprint) checkCommands() error {
 			return fmt.Errorf("inputs: %q is not a path or pattern inside the project", entry)
 		}
 	}
-	if t.Interface < 0 {
-		return fmt.Errorf("interface: %d is not a version: the latest is %d", t.Interface, knownInterface)
-	}
-	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
-		if !variableRE.MatchString(name) {
-			return fmt.Errorf("env: %q is not the name of a variable: letters, digits and underscores", name)
-		}
-	}
 	return nil
 }
 
@@ -75,22 +68,6 @@ func checkOptionNames(field string, names []string) error {
 	for _, name := range names {
 		if !slices.Contains(known, name) {
 			return fmt.Errorf("%s: option %q is not known%s", field, name, jsonfile.DidYouMean(name, known))
-		}
-	}
-	return nil
-}
-
-// checkPaths checks paths of files that the template has or that a build writes.
-func (t *Blueprint) checkPaths() error {
-	if t.LinkerScript != "" && checkPath(t.LinkerScript) != nil {
-		return fmt.Errorf("linker_script: %q is not a path inside the project", t.LinkerScript)
-	}
-	for _, field := range append(t.resultFields(), pathField{"configure_reads", t.ConfigureReads},
-		pathField{"reconfigure", t.Reconfigure}) {
-		for _, p := range field.paths {
-			if err := checkPath(p); err != nil {
-				return fmt.Errorf("%s: %w", field.name, err)
-			}
 		}
 	}
 	return nil
@@ -113,11 +90,11 @@ func (t *Blueprint) resultFields() []pathField {
 func (t *Blueprint) checkResults() error {
 	for _, field := range t.resultFields() {
 		for _, p := range field.paths {
+			if err := checkPath(p); err != nil {
+				return fmt.Errorf("%s: %w", field.name, err)
+			}
 			if !strings.HasPrefix(p, t.BuildFolder()+"/") {
 				return fmt.Errorf("%s: %q is not in the build folder %q of elf", field.name, p, t.BuildFolder())
-			}
-			if _, err := path.Match(p, ""); err != nil {
-				return fmt.Errorf("%s: invalid pattern %q", field.name, p)
 			}
 		}
 	}
@@ -127,15 +104,8 @@ func (t *Blueprint) checkResults() error {
 	return nil
 }
 
-// checkPatterns checks patterns of paths, and the fields that depend on the build folder.
-func (t *Blueprint) checkPatterns() error {
-	for _, s := range t.Compile {
-		for _, p := range s.Files {
-			if _, err := path.Match(p, ""); err != nil {
-				return fmt.Errorf("compile: invalid pattern %q", p)
-			}
-		}
-	}
+// checkGenerated checks the generated files and the fields that depend on the build folder.
+func (t *Blueprint) checkGenerated() error {
 	for _, g := range t.Generate {
 		if !slices.Contains(GeneratedFiles, g) {
 			return fmt.Errorf("generate: %q is none of the generated files%s", g, jsonfile.DidYouMean(g, GeneratedFiles))
@@ -143,22 +113,6 @@ func (t *Blueprint) checkPatterns() error {
 	}
 	if t.Board != "" && t.MakesForms() {
 		return errors.New("board: what it describes is known too late for " + FormsWord)
-	}
-	for _, field := range []pathField{
-		{"areas.own", t.Areas.Own},
-		{"startup", t.Startup},
-		{"settings", t.Settings},
-		{"configure_reads", t.ConfigureReads},
-		{"reconfigure", t.Reconfigure},
-	} {
-		for _, p := range field.paths {
-			if _, err := path.Match(p, ""); err != nil {
-				return fmt.Errorf("%s: invalid pattern %q", field.name, p)
-			}
-		}
-	}
-	if t.LinkedIn != "" && checkPath(t.LinkedIn) != nil {
-		return fmt.Errorf("linked_in: %q is not a folder of the project", t.LinkedIn)
 	}
 	if f := t.FolderForProgrammer(); checkPath(f) != nil || !strings.HasPrefix(f+"/", t.BuildFolder()+"/") {
 		return fmt.Errorf("programmer_folder: %q is not the build folder %q or in it", f, t.BuildFolder())
@@ -222,25 +176,22 @@ func (t *Template) CheckNames() error {
 	return nil
 }
 
-// checkFirmware refuses a folder for the firmware's C outside of the project, or with a reserved name. The build folder
-// is refused when its files are planned.
+// checkFirmware refuses a folder for the firmware's C with a reserved name. The build folder is refused when its files
+// are planned.
 func (t *Template) checkFirmware() error {
-	if t.Firmware == "" {
-		return nil
-	}
-	if err := cmp.Or(checkPath(t.Firmware), checkReserved(t.Firmware)); err != nil {
+	if err := checkReserved(t.Firmware); err != nil {
 		return fmt.Errorf("firmware: %w", err)
 	}
 	return nil
 }
 
-// checkCopies returns an error for folders outside of the project or of the other template, or with a reserved name.
+// checkCopies returns an error for folders with a reserved name, and for a template without its folder.
 func (t *Template) checkCopies() error {
 	for to, from := range t.Copies {
-		if err := cmp.Or(checkPath(to), checkReserved(to)); err != nil {
+		if err := checkReserved(to); err != nil {
 			return fmt.Errorf("copies: %w", err)
 		}
-		if checkPath(from) != nil || !strings.Contains(from, "/") {
+		if !strings.Contains(from, "/") {
 			return fmt.Errorf("copies: %q is not a template's name and its folder", from)
 		}
 	}
@@ -413,9 +364,6 @@ func checkPlaces(all []string) error {
 // checkFind returns an error for a search that cannot succeed or does not end.
 func (t *Blueprint) checkFind() error {
 	for _, s := range t.Find {
-		if s.Name == "" || checkPath(s.Has) != nil || len(s.In) == 0 {
-			return fmt.Errorf("find: %q has no name, no file or no place", s.Name)
-		}
 		isUsers := func(v string) bool { return strings.TrimSuffix(v, "?") == "$"+s.Name }
 		if !slices.ContainsFunc(slices.Collect(maps.Values(t.Env)), isUsers) {
 			return fmt.Errorf("find: %q is no user's variable of env", s.Name)
@@ -428,9 +376,6 @@ func (t *Blueprint) checkFind() error {
 		}
 	}
 	for _, tool := range t.Tools {
-		if tool.Name == "" {
-			return errors.New("tools: one has no name")
-		}
 		if err := checkPlaces(tool.In); err != nil {
 			return fmt.Errorf("tool %s: %w", tool.Name, err)
 		}
@@ -469,9 +414,6 @@ func (t *Blueprint) checkOutside() error {
 // checkSetup returns an error for commands that cannot be run.
 func (t *Blueprint) checkSetup() error {
 	for _, c := range t.Checks {
-		if c.Name == "" {
-			return errors.New("checks: one has no name")
-		}
 		if err := t.checkCommand("checks: "+c.Name, c.Command); err != nil {
 			return err
 		}

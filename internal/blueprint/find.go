@@ -30,9 +30,9 @@ type Template struct {
 	Blueprint
 	// a template, by its name, whose fields this one has unless it sets them; its files are the parent's own
 	Inherits string `json:"inherits"`
-	Firmware string `json:"firmware"` // the project's folder for the firmware's common C; "": not needed
+	Firmware string `json:"firmware" is:"inside"` // the project's folder for the firmware's common C; "": not needed
 	// folders of other templates that a project gets: the project's folder to TEMPLATE/FOLDER
-	Copies map[string]string `json:"copies"`
+	Copies map[string]string `json:"copies" keys:"inside" is:"inside"`
 	Copied map[string]fs.FS  `json:"-"`    // their files
 	Apps   map[string]App    `json:"apps"` // what differs for other values of the option app than rpc
 	Name   string            `json:"-"`

@@ -49,7 +49,7 @@ type Areas struct {
 	Arena  []string `json:"arena,omitempty"`
 	// patterns of archives with objects of the project's sources; others in the build folder are the operating system's.
 	// None: all archives there are the project's
-	Own []string `json:"own,omitempty"`
+	Own []string `json:"own,omitempty" is:"pattern"`
 }
 
 // Libraries is the folder below the build folder in which a build puts the archive of each library.

@@ -161,8 +161,8 @@ func demand(t *testing.T, of, p *jsonschema.Schema, name string, tag reflect.Str
 	if slices.Contains(is, "required") {
 		of.Required = append(of.Required, name)
 	}
-	if p.PropertyNames == nil && tag.Get("keys") != "" {
-		p.PropertyNames = &jsonschema.Schema{Pattern: jsonfile.Forms[tag.Get("keys")].Pattern.String()}
+	if form := jsonfile.Forms[tag.Get("keys")]; form.Pattern != nil {
+		p.PropertyNames = &jsonschema.Schema{Pattern: form.Pattern.String()}
 	}
 	field := p
 	for p.Items != nil {
