@@ -98,7 +98,7 @@ func TestArenaGrows(t *testing.T) {
 				result, err := r.Measure(t.Context(), huge)
 				must(t, err)
 				if f := result.Failure; f == nil || f.Class != failure.DoesNotFit ||
-					!strings.Contains(f.Message, "arguments of 268435488 bytes: ") {
+					!strings.Contains(f.Message, "arguments of 26843") {
 					t.Errorf("%+v", f)
 				}
 			}

@@ -154,7 +154,7 @@ func pythonWith(t *testing.T, variable string, programs ...string) string {
 func relaxPython(t *testing.T, args ...string) string {
 	t.Helper()
 	python := pythonWith(t, relaxVariable, "check-model", "tvm-ffi-config")
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, python, args...)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(testkit.Root(t), "python"), "PYTHONDONTWRITEBYTECODE=1")
