@@ -284,7 +284,25 @@ func (c boardCheck) core(ctx context.Context, firmware string) error {
 	if err != nil {
 		return err
 	}
-	return fit.CheckCore(b.Name, empty, mlf.File{Name: filepath.Base(firmware), Data: linked})
+	if err := fit.CheckCore(b.Name, empty, mlf.File{Name: filepath.Base(firmware), Data: linked}); err != nil {
+		return err
+	}
+
+	// No attribute of an object tells two cores of one instruction set apart.
+	if own, last := coreName(flags), coreName(b.CFlags); last != own {
+		return fmt.Errorf("-mcpu is %s, but the CPU's file is for %s%.0w", last, own, fit.ErrTarget)
+	}
+	return nil
+}
+
+// coreName returns the core that flags of a compiler name last, without its extensions; "" if they name none.
+func coreName(flags []string) (name string) {
+	for _, flag := range flags {
+		if text, ok := strings.CutPrefix(flag, "-mcpu="); ok {
+			name, _, _ = strings.Cut(text, "+")
+		}
+	}
+	return name
 }
 
 // noteUnread notes the board's defines of which no file of the project has the name, and which no source of the board
