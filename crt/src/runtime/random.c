@@ -18,11 +18,15 @@ static int exponent_of(DLDataType dtype) {
   if ((dtype.code <= (uint8_t)kDLUInt) || (dtype.code == (uint8_t)kDLBool)) {
     return (((bits & 7U) == 0U) || (bits == 1U)) ? 0 : -1;
   }
-  if (dtype.code != (uint8_t)kDLFloat) {
-    bits = 0;
+  if (dtype.code == (uint8_t)kDLBfloat) {
+    if (bits == 16U) {
+      bits = 32;  // the upper half of a single
+    } else {
+      bits = 0;
+    }
   }
-  if ((dtype.code == (uint8_t)kDLBfloat) && (dtype.bits == 16U)) {
-    bits = 32;  // the upper half of a single
+  if ((dtype.code != (uint8_t)kDLFloat) && (dtype.code != (uint8_t)kDLBfloat)) {
+    bits = 0;
   }
   if ((bits != 16U) && (bits != 32U) && (bits != 64U)) {
     return -1;
