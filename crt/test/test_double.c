@@ -83,7 +83,7 @@ static void test_edges(void** unused) {
 static void test_quotients(void** unused) {
   (void)unused;
   const uint64_t fraction = ((uint64_t)1 << 52) - 1U;
-  for (int i = 0; i < 200000; i++) {
+  for (int i = 0; i < 50000; i++) {
     const uint64_t a = any();
     const uint64_t b = any();
     check_quotient(a, b);
@@ -99,7 +99,7 @@ static void test_quotients(void** unused) {
 static void test_numbers(void** unused) {
   (void)unused;
   assert_true(boardsmith_double_of(0) == 0U);
-  for (int i = 0; i < 200000; i++) {
+  for (int i = 0; i < 50000; i++) {
     const uint64_t n = any() >> (any() & 63U);
     const uint64_t tie = ((n | 1U) << 11) | 0x400U;
     assert_true(boardsmith_double_of(n) == bits_of((double)n));
