@@ -160,7 +160,14 @@ func TestZephyrChanges(t *testing.T) {
 	workspace, bin := t.TempDir(), t.TempDir()
 	real, err := filepath.EvalSymlinks(os.Getenv("ZEPHYR_BASE"))
 	must(t, err)
-	must(t, os.Symlink(real, filepath.Join(workspace, "zephyr")))
+	tree := filepath.Join(workspace, "tree", "zephyr") // west goes up from the folder that a link names
+	must(t, os.MkdirAll(filepath.Dir(tree), 0o755))
+	if err := exec.Command("cp", "-al", real, tree).Run(); err != nil { // another file system
+		must(t, os.RemoveAll(tree))
+		must(t, exec.Command("cp", "-a", real, tree).Run())
+	}
+	must(t, os.Symlink(tree, filepath.Join(workspace, "zephyr")))
+	workspace = filepath.Dir(tree)
 	writeIn(t, workspace, ".west/config", "[manifest]\npath = zephyr\nfile = west.yml\n[zephyr]\nbase = zephyr\n")
 	must(t, os.MkdirAll(filepath.Join(workspace, "modules", "hal"), 0o755))
 	if cmsis := filepath.Join(filepath.Dir(real), "modules", "hal", "cmsis"); hasFolder(cmsis) {
@@ -172,7 +179,7 @@ func TestZephyrChanges(t *testing.T) {
 		" ]; then echo >>"+filepath.Join(workspace, "modules", "own", "module", "CMakeLists.txt")+"; fi\n")
 	must(t, os.Chmod(filepath.Join(bin, "west"), 0o755))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	t.Setenv("ZEPHYR_BASE", filepath.Join(workspace, "zephyr"))
+	t.Setenv("ZEPHYR_BASE", filepath.Join(filepath.Dir(workspace), "zephyr"))
 	e := testEnv()
 	e.Cache = cache.New(t.TempDir(), cache.Options{})
 	p := zephyrProject(t, e, "")

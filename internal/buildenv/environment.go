@@ -63,15 +63,18 @@ func (e Env) places(place string) (all []string) {
 }
 
 // Variable returns the value of the builder's variable, of the user's or, if neither is set, the folder that the
-// template finds for it; "" if there is none. A folder's path is absolute: the build command runs elsewhere than this
-// process.
+// template finds for it; "" if there is none. A folder's path is absolute, since the build command runs elsewhere than
+// this process, and has no links: a tool that goes up from it, as west and CMake do, is where places with ".." are.
 func (e Env) Variable(name string) string {
-	if v := cmp.Or(e.Variables[name], os.Getenv(name)); v != "" {
-		if e.Template.IsFolder(name) {
-			return abspath.Of(v)
-		}
-		return v
+	value := cmp.Or(e.Variables[name], os.Getenv(name), e.search(name))
+	if e.Template.IsFolder(name) {
+		return abspath.Resolved(value)
 	}
+	return value
+}
+
+// search returns the first folder that the template finds for a variable, or "".
+func (e Env) search(name string) string {
 	for _, s := range e.Template.Find {
 		if s.Name != name {
 			continue

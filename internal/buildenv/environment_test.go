@@ -39,6 +39,7 @@ func TestVariable(t *testing.T) {
 	home := tree(t, map[string]string{
 		"sdk-2/mark": "", "sdk-3/mark": "", "work/sdk/mark": "", "work/app/p/x": "", "other/mark": "", "other/sdk/mark": "",
 	})
+	testkit.Must(t, os.Symlink("sdk-2", filepath.Join(home, "link")))
 	t.Setenv("HOME", home)
 	t.Setenv("OTHER", filepath.Join(home, "other"))
 	find := func(places ...string) *blueprint.Blueprint {
@@ -59,6 +60,8 @@ func TestVariable(t *testing.T) {
 		{"a variable itself", "", nil, []string{"$OTHER"}, "other", ""},
 		{"below a variable that is not set", "", nil, []string{"$NONE/sdk", "~/sdk-2"}, "sdk-2", ""},
 		{"set by the user", filepath.Join(home, "sdk-2"), nil, []string{"~/sdk-3"}, "sdk-2", ""},
+		{"a link", filepath.Join(home, "link"), nil, []string{"~/sdk-3"}, "sdk-2", ""},
+		{"a link that is found", "", nil, []string{"~/link"}, "sdk-2", ""},
 		{
 			"set by the builder", filepath.Join(home, "sdk-2"),
 			map[string]string{"SDK": filepath.Join(home, "other")},

@@ -25,7 +25,9 @@ func Of(path string) string {
 
 // Resolved is Of without symbolic links, as far as the path exists.
 func Resolved(path string) string {
-	path = Of(path)
+	if path = Of(path); path == "" {
+		return ""
+	}
 	if at, err := filepath.EvalSymlinks(path); err == nil {
 		return at
 	}
