@@ -35,13 +35,16 @@ func (d *Device) probeRunning(ctx context.Context, next *image.Image) (*flashpla
 	if err != nil && !errors.Is(err, desk.ErrMissing) {
 		return nil, err
 	}
+
 	var answer *flashplan.Answer
 	if err == nil {
+		// Any firmware may run, so that both protocols are tried.
 		if answer, err = d.probeRPC(ctx, next); answer == nil && ctx.Err() == nil {
 			d.desk.log().Debug("no answer by RPC", "error", err)
 			answer, err = d.probeStandalone(ctx, next)
 		}
 	}
+
 	switch {
 	case ctx.Err() != nil:
 		return nil, failure.Stopped(ctx, "ask")
@@ -63,13 +66,17 @@ func (d *Device) probeRPC(ctx context.Context, next *image.Image) (*flashplan.An
 		return nil, err
 	}
 	defer t.Close()
+
+	// The closure reads answer when PriorFault calls it: by then the build is known.
 	var answer *flashplan.Answer
 	explain := func(rec *fault.Record, called string) fault.Explanation { return d.explainAnswer(answer, rec, called) }
 	s := rpc.New(t, rpc.Options{Log: d.desk.log(), Explain: explain})
+
 	f, err := s.Function(ctx, identityFunction)
 	if err != nil {
 		return nil, err
 	}
+
 	answer, err = queryIdentity(ctx, f)
 	if err == nil && next != nil && answer.BuildID != next.BuildID {
 		if _, err := s.PriorFault(ctx); err != nil { // PriorFault logs the fault
@@ -128,10 +135,13 @@ func (d *Device) verifyStarted(ctx context.Context, i *image.Image) (*flashplan.
 		}
 		return answer, errors.Join(d.verifyImage(answer, i), s.Close())
 	}
+
 	t, err := dial(ctx, d.openerOf(i), transport.SessionOptions{Log: d.desk.log(), StartTimeout: bootWithin})
 	if err != nil {
 		return nil, err
 	}
+
+	// A new limit: the checksum of a large flash takes time, too.
 	limited, cancel := context.WithTimeout(ctx, bootWithin)
 	defer cancel()
 	answer, err := d.verifySession(limited, rpc.New(t, rpc.Options{Log: d.desk.log()}), i)
@@ -147,6 +157,7 @@ func (d *Device) verifySession(ctx context.Context, s *rpc.Session, i *image.Ima
 	if err != nil {
 		return nil, err
 	}
+
 	answer, err := queryIdentity(ctx, f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.board.Name, err)
@@ -160,21 +171,26 @@ func (d *Device) verifyImage(answer *flashplan.Answer, i *image.Image) error {
 	if answer.BuildID != i.BuildID {
 		return wrong
 	}
+
 	if len(d.board.Memory) == 0 {
 		return nil // a process: it is not in flash
 	}
+
 	fill := byte(0) // of gaps between the parts, in an emulator's memory
 	if d.KeepsImage() {
 		fill = flashplan.Erased
 	}
+
 	file, err := i.ELF()
 	if err != nil {
 		return err
 	}
+
 	parts, err := firmware.ReadParts(file, i.Landmarks, i.Path, fill)
 	if err != nil {
 		return err
 	}
+
 	if parts != nil && answer.CRC != parts.CRC(answer.Nonce) {
 		return wrong
 	}

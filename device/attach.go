@@ -23,8 +23,11 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 	if err := k.check(b); err != nil {
 		return nil, err
 	}
+
 	d := &Device{board: b, desk: k}
 	programmer, link := k.programmerOf(b), linkers[b.Link.Kind]
+
+	// A board behind a bridge keeps its image, too, although nothing programs it from here.
 	switch keepsImage := programmer != boards.NoProgrammer || b.Link.Remote(); {
 	case keepsImage && !link.keepsImage():
 		return nil, failure.New(failure.Config, "leave the programmer out",
@@ -54,14 +57,17 @@ func (d *Device) attach(ctx context.Context, programmer, which string) (err erro
 			_ = d.release() // err is more important
 		}
 	}()
+
 	a, err := d.find(ctx, programmer, which)
 	if err != nil {
 		return err
 	}
+
 	leases, err := d.desk.leaseDir(d.board)
 	if err != nil {
 		return err
 	}
+
 	err = a.Lease(ctx, leases, d.desk.Wait, flasher.Config{
 		AnyChip: d.desk.Reflash, Find: d.desk.tool, Log: d.desk.log(),
 		Step: func(s string) { d.desk.Progress.Report(ProgressEvent{Step: "flash", Detail: s}) },
@@ -69,6 +75,7 @@ func (d *Device) attach(ctx context.Context, programmer, which string) (err erro
 	if err != nil {
 		return err
 	}
+
 	d.attachment, d.chip = a, a.Entry().Chip
 	return nil
 }
@@ -78,13 +85,17 @@ func (d *Device) find(ctx context.Context, programmer, which string) (*desk.Atta
 	if !d.board.Flash.Emulated {
 		return desk.Find(d.board, programmer, which, d.desk.File)
 	}
+
 	chip, err := d.desk.StartEmulated(ctx, d.board)
 	if err != nil {
 		return nil, err
 	}
+
+	// Held before it is used: a chip without clients ends after a minute.
 	if d.held, err = d.desk.holdEmulated(ctx, d.board); err != nil {
 		return nil, err
 	}
+
 	probe := flasher.Probe{Serial: chip.Probe, Emulated: &chip.Server}
 	return desk.FindEmulated(d.board, programmer, which, d.desk.File, probe, chip.Port)
 }

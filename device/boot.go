@@ -33,9 +33,11 @@ func (s *coreState) String() string {
 			text += fmt.Sprintf(", part of %v", f)
 		}
 	}
+
 	if s.exception != 0 {
 		text += fmt.Sprintf(", in exception %d", s.exception)
 	}
+
 	if s.resetCause == "" {
 		return text + ", before it read its reset cause"
 	}
@@ -49,6 +51,7 @@ func (d *Device) bootError(ctx context.Context, i *image.Image, err error) error
 	if ctx.Err() != nil || !isUnresponsive(err) || failure.Of(err) == failure.ProbeMissing {
 		return err
 	}
+
 	recorded := d.startFault(err, i)
 	var state *coreState
 	if probe, ok := d.attachment.Programmer.(inspector); ok {
@@ -109,10 +112,12 @@ func (d *Device) inspect(
 	if err != nil {
 		return nil, nil, err
 	}
+
 	state.pc = core.PC
 	if p.IsCode(uint64(core.PC)) {
 		state.frames = p.FramesAt(uint64(core.PC))
 	}
+
 	for n, decode := range decoders {
 		decode(got[n].Data)
 	}
@@ -127,6 +132,7 @@ func resetCause(v uint32) string {
 			list = append(list, cause)
 		}
 	}
+
 	switch {
 	case v&resetCauseSet == 0:
 		return ""
@@ -140,10 +146,12 @@ func resetCause(v uint32) string {
 func (d *Device) findFault(memory []byte, i *image.Image) *fault.Error {
 	const lengthOffset, minBytes, align = 6, 8, 4
 	for ; len(memory) >= minBytes; memory = memory[align:] {
+		// No record begins here, or it is cut off.
 		n := int(binary.LittleEndian.Uint16(memory[lengthOffset:]))
 		if n > len(memory) {
 			continue
 		}
+
 		rec, err := fault.ParseRecord(memory[:n])
 		if err == nil && rec.Build == [8]byte(i.BuildID[:8]) {
 			return &fault.Error{Record: rec, Explanation: d.explain(i)(rec, "")}

@@ -35,6 +35,7 @@ func (k *Desk) FlashCommands(ctx context.Context, b *boards.Board, which string,
 		if err != nil {
 			return flasher.Job{}, "", err
 		}
+
 		f, err := flashplan.ImageOf(b, i)
 		if err == nil {
 			err = f.CheckProgrammer(b, k.programmerOf(b))
@@ -61,14 +62,17 @@ func (k *Desk) EraseCommands(ctx context.Context, b *boards.Board, which string)
 // DebugCommands returns the command of Debug, with port 3333 if o names none. Like FlashCommands it changes nothing.
 func (k *Desk) DebugCommands(ctx context.Context, b *boards.Board, which string, o Debugging) (c Commands, err error) {
 	o.Port = cmp.Or(o.Port, dryRunPort)
+
 	programmer, missing, err := k.plannedProgrammer(ctx, b, which, "")
 	if err != nil {
 		return Commands{}, err
 	}
+
 	if programmer == nil {
 		c.Debug, err = (&Device{board: b, desk: k}).stubCommand(o)
 		return c, err
 	}
+
 	if server, ok := programmer.(debugServer); ok {
 		return Commands{Debug: server.ServeCommand(o.Attach, o.Port), Missing: missing}, nil
 	}
@@ -85,10 +89,12 @@ func (k *Desk) commands(
 	if err := k.check(b); err != nil || k.programmerOf(b) == boards.NoProgrammer {
 		return Commands{}, err
 	}
+
 	job, dir, err := jobOf()
 	if err != nil {
 		return Commands{}, err
 	}
+
 	programmer, missing, err := k.plannedProgrammer(ctx, b, which, dir)
 	if err != nil {
 		return Commands{}, err
@@ -107,17 +113,21 @@ func (k *Desk) plannedProgrammer(
 	if err := k.check(b); err != nil {
 		return nil, nil, err
 	}
+
 	name := k.programmerOf(b)
 	if name == boards.NoProgrammer {
 		return nil, nil, nil
 	}
+
 	probe, err := k.plannedProbe(ctx, b, which)
 	if which == "" && errors.Is(err, desk.ErrMissing) {
 		missing, err = err, nil // the programmer would choose a probe
 	}
+
 	if err != nil {
 		return nil, nil, err
 	}
+
 	p, err = flasher.New(name, flasher.Config{
 		Flash: b.Flash, Chip: b.Identification, AnyChip: k.Reflash, Probe: probe, Build: build, Find: k.tool, Log: k.log(),
 	})
@@ -130,6 +140,7 @@ func (k *Desk) plannedProbe(ctx context.Context, b *boards.Board, which string) 
 	if !b.Flash.Emulated {
 		return desk.FindProbe(b, which, k.File)
 	}
+
 	server := &flasher.Emulated{Bitbang: "127.0.0.1:PORT", Remote: "127.0.0.1:PORT"}
 	if chip := k.emulatedState(ctx, b); chip.Running {
 		server = &chip.Server

@@ -44,31 +44,39 @@ func (d *Device) Debug(ctx context.Context, o Debugging, use func(ctx context.Co
 	if d.closed {
 		return errClosed(d.board)
 	}
+
 	if d.attachment == nil {
 		return d.debugEmulator(ctx, o, use)
 	}
 	if err := d.relocateProbe(ctx); err != nil {
 		return err
 	}
+
 	server, err := d.debugServer()
 	if err != nil {
 		return err
 	}
+
 	if o.Port, err = choosePort(o.Port); err != nil {
 		return err
 	}
+
 	err = server.Serve(ctx, o.Attach, o.Port, func(ctx context.Context) error { return use(ctx, o.address()) })
 	if ctx.Err() != nil {
 		err = errors.Join(err, failure.Stopped(ctx, "debug"))
 	}
+
 	if o.Attach {
 		return err
 	}
+
+	// The board must run again also if ctx has ended.
 	resetCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartWithin)
 	defer cancel()
 	if ctx.Err() == nil {
 		resetCtx = ctx
 	}
+
 	return errors.Join(err, d.attachment.Programmer.Do(resetCtx, flasher.Job{Restart: true}))
 }
 
@@ -85,14 +93,17 @@ func (d *Device) debugEmulator(
 	if err != nil {
 		return err
 	}
+
 	if o.Port, err = choosePort(o.Port); err != nil {
 		return err
 	}
+
 	link, err := d.startLink(ctx, i, o.stubArgs()...)
 	if err != nil {
 		return err
 	}
 	defer link.Close()
+
 	ctx, cancel := context.WithCancelCause(ctx)
 	drained := make(chan struct{})
 	go func() {
@@ -104,14 +115,19 @@ func (d *Device) debugEmulator(
 			}
 		}
 	}()
+
 	err = awaitStub(ctx, o)
 	if err == nil {
 		err = use(ctx, o.address())
 	}
+
+	// If the emulator ended, its output explains what use returned.
 	var ended *transport.ProcessError
 	if lost := context.Cause(ctx); errors.As(lost, &ended) {
 		err = errors.Join(d.emulatorError(lost, i), err)
 	}
+
+	// The reader must have ended before link is closed.
 	cancel(nil)
 	<-drained
 	return err
@@ -142,6 +158,7 @@ func awaitStub(ctx context.Context, o Debugging) error {
 		if err == nil {
 			return conn.Close()
 		}
+
 		select {
 		case <-limited.Done():
 			if ctx.Err() != nil {
@@ -159,10 +176,12 @@ func (d *Device) stubCommand(o Debugging) (string, error) {
 	if !d.board.Link.IsEmulator() {
 		return "", nil
 	}
+
 	i, err := d.acceptDebugging(o)
 	if err != nil {
 		return "", err
 	}
+
 	l := d.board.Link
 	return command.Command{Path: l.Program, Args: emulatorArgs(l, i.Path, o.stubArgs()...), Dir: "/"}.Typed(), nil
 }
@@ -171,6 +190,7 @@ func (d *Device) debugServer() (debugServer, error) {
 	if !d.attachment.HasProbe() {
 		return nil, failure.New(failure.Config, chooseProbe, "board %s has no debug probe", d.board.Name)
 	}
+
 	server, ok := d.attachment.Programmer.(debugServer)
 	if !ok {
 		return nil, failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "openocd")+" or "+
@@ -186,6 +206,7 @@ func choosePort(port int) (int, error) {
 	if port == 0 {
 		return freePort()
 	}
+
 	l, err := net.Listen("tcp", Debugging{Port: port}.address())
 	if err != nil {
 		return 0, failure.New(failure.Config, "choose another port, or none for a free one",

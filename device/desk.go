@@ -73,9 +73,11 @@ func (k *Desk) images() image.Store { return image.Store{Cache: k.Cache, Log: k.
 func (k *Desk) makeAbsolute() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	if k.StateDir == "" { // else the ledger is there, too
 		k.Ledger = cmp.Or(k.Ledger, ledger.Shared())
 	}
+
 	abspath.Fix(&k.StateDir, &k.Ledger, &k.LeaseDir)
 	abspath.FixEach(&k.Path)
 }
@@ -95,6 +97,7 @@ func (k *Desk) ledger() (*ledger.Ledger, error) {
 	if k.Ledger != "" {
 		return ledger.New(k.Ledger), nil
 	}
+
 	dir, err := k.stateDir()
 	if err != nil {
 		return nil, err
@@ -108,6 +111,7 @@ func (k *Desk) leaseDir(b *boards.Board) (string, error) {
 		dir, err := k.stateDir()
 		return filepath.Join(dir, "lease"), err
 	}
+
 	dir := k.LeaseDir
 	if dir == "" {
 		var err error
@@ -125,6 +129,7 @@ func (k *Desk) tool(name string) (string, error) {
 			return path, err
 		}
 	}
+
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return "", &failure.MissingToolError{Tool: name, Install: failure.Target("setup")}

@@ -76,6 +76,7 @@ func (d *Device) accept(i *image.Image) (*image.Image, error) {
 	if d.closed {
 		return nil, errClosed(d.board)
 	}
+
 	if i.Board != d.board.Name {
 		return nil, failure.New(failure.Config, "build for this board", "%v cannot run on board %s", i, d.board.Name)
 	}

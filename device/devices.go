@@ -23,16 +23,19 @@ func (k *Desk) Devices(ctx context.Context) ([]Attached, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	all := k.allBoards()
 	list, err := desk.List(all)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, b := range all {
 		if b.Flash.Emulated && k.Probes != nil {
 			list = append(list, k.emulatedChips(ctx, dir, b)...)
 		}
 	}
+
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "devices")
 	}
@@ -54,6 +57,7 @@ func (k *Desk) emulatedChips(ctx context.Context, stateDir string, b *boards.Boa
 	if _, err := os.Stat(emulatedDir(stateDir, b.Name)); err != nil {
 		return nil
 	}
+
 	s := k.emulatedState(ctx, b)
 	return []Attached{{
 		Boards: []string{b.Name}, Probe: s.Probe, Port: s.Port, Product: "emulated " + b.Flash.Chip,
@@ -82,12 +86,14 @@ func (d *Device) Identify(ctx context.Context) (Identity, error) {
 		if err != nil {
 			return Identity{}, err
 		}
+
 		a := d.attachment
 		id.Probe, id.Port, id.Link, id.Shared = a.Probe.Serial, a.Port, a.Link(), a.Probe.Shared
 		if answer != nil {
 			id.Responds, id.Chip, id.BuildID = true, answer.Chip, (&image.Image{BuildID: answer.BuildID}).ID()
 		}
 	}
+
 	if ctx.Err() != nil {
 		return Identity{}, failure.Stopped(ctx, "identify")
 	}
@@ -102,10 +108,12 @@ func (d *Device) CurrentImage(ctx context.Context) (*image.Image, error) {
 		return nil, failure.New(failure.Config, "use the project's build instead",
 			"board %s holds no image before it is opened", d.board.Name)
 	}
+
 	answer, err := d.probeRunning(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
+
 	if answer != nil {
 		return d.imageOf(answer)
 	}
@@ -118,6 +126,8 @@ func (d *Device) recordedImage() (*image.Image, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	// Several chips may have been behind the probe: the latest counts.
 	if len(entries) == 0 || entries[0].Image == "" {
 		return nil, failure.New(failure.Verify, "flash it",
 			"the ledger has no image for %s: its contents are unverified", d.attachment.LedgerName())

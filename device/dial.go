@@ -81,16 +81,19 @@ const identityFunction = "boardsmith.build_id"
 // queryIdentity calls identityFunction with a new nonce. The answer has the build id, the CRC-32 of the nonce and of
 // the image's current flash, and the chip's id.
 func queryIdentity(ctx context.Context, f rpc.Function) (*flashplan.Answer, error) {
+	// The function takes the nonce as an integer, and its checksum begins with the integer's bytes.
 	nonce := binary.LittleEndian.AppendUint64(nil, rand.Uint64())
 	result, err := f.Call(ctx, int64(binary.LittleEndian.Uint64(nonce)))
 	if err != nil {
 		return nil, err
 	}
+
 	const idBytes, crcBytes = 16, 4
 	b, ok := result.([]byte)
 	if !ok || len(b) < idBytes+crcBytes {
 		return nil, failure.Errorf(failure.Transport, identityFunction+" answered %T of %d bytes", result, len(b))
 	}
+
 	return &flashplan.Answer{
 		BuildID: [16]byte(b), Nonce: nonce, CRC: binary.LittleEndian.Uint32(b[idBytes:]),
 		Chip: hex.EncodeToString(b[idBytes+crcBytes:]),
@@ -104,6 +107,7 @@ func queryStandalone(ctx context.Context, s *standalone.Session) (*flashplan.Ans
 	if err != nil {
 		return nil, err
 	}
+
 	return &flashplan.Answer{
 		BuildID: id.BuildID, Nonce: binary.LittleEndian.AppendUint64(nil, nonce), CRC: id.CRC,
 		Chip: hex.EncodeToString(id.Chip),

@@ -30,6 +30,7 @@ func (k *Desk) probesFor(b *boards.Board) (Probes, string, error) {
 			"import github.com/boardsmith/boardsmith/device/emulated, and set device.Desk{Probes: emulated.Probes()}",
 			"board %s needs an emulated debug probe, but Desk.Probes is nil", b.Name)
 	}
+
 	dir, err := k.stateDir()
 	if err != nil {
 		return nil, "", err
@@ -44,11 +45,13 @@ func (k *Desk) StartEmulated(ctx context.Context, b *boards.Board) (EmulatedStat
 	if err != nil {
 		return EmulatedState{}, err
 	}
+
 	state, err := probes.Start(ctx, folder, b.Flash.Chip, k.Tool)
 	if err != nil && ctx.Err() == nil && failure.Of(err) != failure.ToolMissing {
 		err = failure.New(failure.ProbeMissing, "stop it, and try again: "+failure.Target("emulated:down"),
 			"emulated board %s: %w", b.Name, err)
 	}
+
 	return state, err
 }
 
@@ -58,6 +61,7 @@ func (k *Desk) holdEmulated(ctx context.Context, b *boards.Board) (io.Closer, er
 	if err != nil {
 		return nil, err
 	}
+
 	held, err := probes.Hold(ctx, folder)
 	if err != nil && ctx.Err() == nil {
 		err = failure.Errorf(failure.ProbeMissing, "emulated board %s: %w", b.Name, err)
@@ -71,10 +75,13 @@ func (k *Desk) StopEmulated(ctx context.Context, b *boards.Board) (EmulatedState
 	if err != nil {
 		return EmulatedState{}, err
 	}
+
+	// Asked first: after the stop only the probe's serial is known.
 	s, err := probes.State(ctx, folder)
 	if err != nil || !s.Running {
 		return s, err
 	}
+
 	if err := probes.Stop(ctx, folder); err != nil {
 		return EmulatedState{}, failure.Errorf(failure.ProbeMissing, "emulated board %s: %w", b.Name, err)
 	}
@@ -99,10 +106,12 @@ func (k *Desk) changeEmulated(
 	if _, err := k.StartEmulated(ctx, b); err != nil {
 		return EmulatedState{}, err
 	}
+
 	probes, folder, err := k.probesFor(b)
 	if err != nil {
 		return EmulatedState{}, err
 	}
+
 	s, err := change(probes, ctx, folder)
 	if err != nil {
 		return EmulatedState{}, failure.Errorf(failure.ProbeMissing, "emulated board %s: %w", b.Name, err)
@@ -119,6 +128,7 @@ func (k *Desk) emulatedState(ctx context.Context, b *boards.Board) EmulatedState
 	if err != nil {
 		return EmulatedState{}
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, statusWithin)
 	defer cancel()
 	s, _ := probes.State(ctx, folder)

@@ -26,10 +26,12 @@ func findEmulator(ctx context.Context, l boards.Link) (string, error) {
 	if err != nil || l.MinVersion == "" {
 		return path, err
 	}
+
 	output, err := command.Ask(ctx, path, "--version")
 	if err != nil {
 		return "", err
 	}
+
 	if v := versionIn(output); v == "" || olderThan(v, l.MinVersion) {
 		return "", &failure.MissingToolError{Tool: l.Program, Install: l.Install, Version: v, Needs: l.MinVersion}
 	}
@@ -59,21 +61,26 @@ func olderThan(a, b string) bool {
 // emulatorArgs returns QEMU's command line for the board's arguments and an image. It disables display and monitor,
 // and does not repeat options of the board's arguments.
 func emulatorArgs(l boards.Link, image string, further ...string) []string {
+	// QEMU reads a comma in an option's value as its end, unless it is doubled.
 	quote := func(name string) string { return strings.ReplaceAll(name, ",", ",,") }
 	words := strings.NewReplacer("{image}", quote(image), boardfile.BoardWord, quote(l.Dir))
+
 	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"}
 	hasImage := false
 	for _, a := range l.Args {
 		hasImage = hasImage || strings.Contains(a, "{image}")
 		args = append(args, words.Replace(a))
 	}
+
 	if !slices.Contains(l.Args, "-icount") {
 		option, _ := (&boards.Board{Link: l}).InstructionClock()
 		args = append(args, "-icount", option)
 	}
+
 	if !hasImage {
 		args = append(args, "-kernel", image)
 	}
+
 	return append(append(args, "-chardev", "stdio,id=link,signal=off", "-serial", "chardev:link"), further...)
 }
 
@@ -87,22 +94,28 @@ func MissingTools(ctx context.Context, b *boards.Board) (compiler, emulator []*f
 	if b.Toolchain.CC != "" { // else only the build finds its compiler
 		needed = []string{b.Toolchain.CC, b.Toolchain.AR}
 	}
+
+	// A process is not converted to raw bytes or Intel HEX.
 	if len(needed) > 0 && len(b.Memory) > 0 {
 		needed = append(needed, b.Toolchain.Objcopy())
 	}
+
 	for _, name := range needed {
 		if _, err := exec.LookPath(name); err != nil {
 			compiler = append(compiler, &failure.MissingToolError{Tool: name, Install: b.Toolchain.Install})
 		}
 	}
+
 	if b.Link.Program == "" {
 		return compiler, nil, nil
 	}
+
 	_, err = findEmulator(ctx, b.Link)
 	var missing *failure.MissingToolError
 	if errors.As(err, &missing) {
 		emulator = append(emulator, missing)
 	}
+
 	if ctx.Err() != nil {
 		return nil, nil, failure.Stopped(ctx, "tools of board %s", b.Name)
 	}

@@ -18,6 +18,7 @@ func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
 		return FlashReport{}, failure.New(failure.Config, chooseProbe, "board %s has no debug probe to erase it with",
 			d.board.Name)
 	}
+
 	d.desk.Progress.Report(ProgressEvent{Step: "erase", Detail: d.board.Name})
 	f := flashing{d: d, power: powerCycle{d: d}, facts: flashplan.Facts{Image: flashplan.Blank(d.board)}}
 	if len(f.facts.Image.Sectors) == 0 {
@@ -25,13 +26,18 @@ func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
 			failure.Target("board:show")+" "+d.board.Name+" shows its memory map", "board %s has no flash with sectors",
 			d.board.Name)
 	}
+
 	if err := f.identify(ctx); err != nil {
 		return FlashReport{}, err
 	}
+
 	f.report.Reason = "erased, as asked"
+
+	// A sector that is blank already is not worn further.
 	if err := f.read(ctx); err != nil {
 		return f.report, err
 	}
+
 	err := f.eraseDiffering(ctx)
 	return f.report, err
 }
@@ -46,11 +52,13 @@ func (f *flashing) eraseDiffering(ctx context.Context) error {
 	for _, s := range all {
 		job.Verify = append(job.Verify, s.Segment())
 	}
+
 	if len(job.Erase) > 0 {
 		if err := f.write(ctx, job); err != nil {
 			return err
 		}
 	}
+
 	e := &f.facts.Entry
 	e.Dirty, e.Image, e.BuildID, e.LastReason = false, "", "", f.report.Reason
 	e.Verified = time.Now().UTC().Round(time.Second)

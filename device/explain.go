@@ -26,22 +26,28 @@ func (k *Desk) Explain(i *image.Image, rec *fault.Record) (fault.Explanation, er
 func (k *Desk) explain(i *image.Image, rec *fault.Record, called string) (fault.Explanation, error) {
 	var build string // "": i's
 	find := k.images().Intact
+
+	// The record has the first half of the build id.
 	if rec.Build != [8]byte(i.BuildID[:8]) {
 		build, called = hex.EncodeToString(rec.Build[:]), "" // the name belongs to the current image
 		find = func(*image.Image) (*image.Image, error) { return k.images().Find(build) }
 	}
+
 	i, err := find(i)
 	if err != nil {
 		return fault.Explanation{Build: build}, err
 	}
+
 	f, err := i.ELF()
 	if err != nil {
 		return fault.Explanation{Build: build}, err
 	}
+
 	p, err := faultimage.Read(f, i.Landmarks)
 	if err != nil {
 		return fault.Explanation{Build: build}, failure.Errorf(failure.Internal, "%s: %w", i.Path, err)
 	}
+
 	e := p.Explain(rec, called)
 	e.Build = build
 	return e, nil
@@ -53,6 +59,8 @@ func locateFrames(file []byte, pc uint64) []fault.Frame {
 	if err != nil {
 		return nil
 	}
+
+	// Landmarks are for stacks and operators: frames need none.
 	p, err := faultimage.Read(f, firmware.Landmarks{})
 	if err != nil {
 		return nil

@@ -34,10 +34,12 @@ func (d *Device) Flash(ctx context.Context, i *image.Image) (FlashReport, error)
 	if err != nil {
 		return FlashReport{}, err
 	}
+
 	d.desk.Progress.Report(ProgressEvent{Step: "flash", Detail: d.board.Name})
 	if d.attachment == nil {
 		return FlashReport{Reason: "the image is loaded when the link opens"}, nil
 	}
+
 	d.desk.images().Keep(i) // for the time when the board reports its build id
 	return d.program(ctx, i)
 }
@@ -47,6 +49,7 @@ func (d *Device) program(ctx context.Context, i *image.Image) (FlashReport, erro
 	if !d.attachment.HasProbe() {
 		return d.verifyHeld(ctx, i)
 	}
+
 	img, err := flashplan.ImageOf(d.board, i)
 	if err != nil {
 		return FlashReport{}, err
@@ -54,12 +57,15 @@ func (d *Device) program(ctx context.Context, i *image.Image) (FlashReport, erro
 	if err := img.CheckProgrammer(d.board, d.attachment.ProgrammerName); err != nil {
 		return FlashReport{}, err
 	}
+
+	// west needs both: it writes the files of the build.
 	if err := d.attachment.SetImage(i.Path, i.BuildDir); err != nil {
 		return FlashReport{}, err
 	}
 	if _, reads := d.attachment.Programmer.(flashReader); !reads {
 		img.SetUnreadable()
 	}
+
 	f := flashing{d: d, power: powerCycle{d: d}, facts: flashplan.Facts{Image: img, Force: d.desk.Reflash}}
 	if err := f.identify(ctx); err != nil {
 		return FlashReport{}, err
@@ -76,14 +82,18 @@ func (d *Device) verifyHeld(ctx context.Context, i *image.Image) (FlashReport, e
 	if fault := d.startFault(err, i); fault != nil && fault.Build == "" {
 		return FlashReport{}, d.silenceError(err, i) // it runs the image
 	}
+
+	// Silence or another build: the image must be written first, for which there is no programmer.
 	isSilent := failure.Of(err) == failure.Boot && errors.As(err, new(*transport.HandshakeError))
 	if isSilent || failure.Of(err) == failure.Verify {
 		err = failure.New(failure.Config, "write "+i.Path+" to it with the board's own tool and try again, or name a "+
 			"programmer in its board file", "board %s %w: %w", d.board.Name, ErrNoProgrammer, err)
 	}
+
 	if err != nil {
 		return FlashReport{}, err
 	}
+
 	return FlashReport{
 		Verified: true, Reason: "firmware answered with build " + i.ID(), Device: d.entryName(answer),
 		Programmer: d.attachment.ProgrammerName,
@@ -95,14 +105,17 @@ func (d *Device) verifyHeld(ctx context.Context, i *image.Image) (FlashReport, e
 func (f *flashing) identify(ctx context.Context) error {
 	a := f.d.attachment
 	f.d.chip = a.Entry().Chip // the board of an earlier flash may have been swapped
+
 	answer, err := f.d.probeRunning(ctx, f.facts.Image.Image)
 	if err != nil && !errors.Is(err, transport.ErrSharedPort) { // flashing needs only the probe
 		return err
 	}
+
 	f.facts.Answer = answer
 	if err := f.checkBoard(); err != nil {
 		return err
 	}
+
 	entry, err := f.loadEntry()
 	if err != nil {
 		return err
@@ -110,6 +123,7 @@ func (f *flashing) identify(ctx context.Context) error {
 	if entry.Lost != "" {
 		f.d.desk.log().Warn("the ledger's file was damaged; erase counts restart at 0", "kept", entry.Lost)
 	}
+
 	entry.Probe, entry.Board = a.Which(), f.d.board.Name
 	f.facts.Entry, f.facts.Interrupted = entry, flashplan.Interrupted(entry)
 	f.report = FlashReport{Device: entry.Device, Programmer: a.ProgrammerName, Sectors: len(f.facts.Image.Sectors)}
@@ -123,10 +137,12 @@ func (f *flashing) checkBoard() error {
 	if board.Identification.Address == 0 {
 		k.log().Warn("the chip was not identified: the board file has no identification register", "board", board.Name)
 	}
+
 	all, err := f.d.ledger.List()
 	if err != nil {
 		return err
 	}
+
 	evidence := desk.Evidence{Board: board.Name, Probe: a.Which(), Entries: a.Entries(), File: k.File, Ledger: all}
 	if answer := f.facts.Answer; answer != nil {
 		evidence.Answered, evidence.Chip, evidence.BuildID = true, answer.Chip, hex.EncodeToString(answer.BuildID[:])
@@ -134,10 +150,12 @@ func (f *flashing) checkBoard() error {
 			evidence.BuiltFor = k.boardOfBuild(evidence.BuildID, all)
 		}
 	}
+
 	contradictions := evidence.Contradictions()
 	if len(contradictions) == 0 {
 		return nil
 	}
+
 	wrong := desk.WrongBoard(board.Name, contradictions...)
 	if !k.Reflash {
 		return wrong
@@ -151,6 +169,7 @@ func (k *Desk) boardOfBuild(buildID string, entries []ledger.Entry) string {
 	if i, err := k.images().Find(buildID); err == nil {
 		return i.Board
 	}
+
 	for _, e := range entries {
 		if e.BuildID == buildID {
 			return e.Board
@@ -167,6 +186,7 @@ func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 		if f.report.Wrote == 0 || decision.Action == flashplan.Write {
 			f.report.Reason = decision.Reason
 		}
+
 		switch decision.Action {
 		case flashplan.Nothing:
 			err := f.complete(ctx, f.facts.ReadBack != nil || f.report.Erased > 0)
@@ -181,9 +201,12 @@ func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 				err := f.complete(ctx, true)
 				return f.report, err
 			}
+
 			if attempt++; failure.Of(err) != failure.Verify && !f.power.cycle(ctx, err) || attempt == flashAttempts {
 				return f.report, err
 			}
+
+			// No fact from before the write counts any more, and the ledger is dirty.
 			f.facts.Force, f.facts.Answer, f.facts.ReadBack = false, nil, nil
 		}
 	}
@@ -198,6 +221,8 @@ func (f *flashing) complete(ctx context.Context, restarted bool) error {
 			return err
 		}
 	}
+
+	// Saved first: a flash that was read back holds the image even if the firmware does not start.
 	if err := f.saveHeld(); err != nil {
 		return err
 	}
@@ -205,6 +230,7 @@ func (f *flashing) complete(ctx context.Context, restarted bool) error {
 	if !restarted {
 		return nil
 	}
+
 	answer, err := f.verifyBoot(ctx)
 	if err != nil {
 		return err
@@ -238,6 +264,7 @@ func (f *flashing) read(ctx context.Context) error {
 		return failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "pyocd")+" or its own tool",
 			"board %s: this programmer cannot read its flash back", f.d.board.Name)
 	}
+
 	got, err := p.Read(ctx, f.facts.Image.Ranges())
 	if err != nil {
 		return err
@@ -251,6 +278,7 @@ func (f *flashing) saveHeld() error {
 	e := &f.facts.Entry
 	e.Dirty, e.Image, e.BuildID = false, f.facts.Image.Digest, f.facts.Image.ID()
 	e.Verified, e.LastReason = time.Now().UTC().Round(time.Second), f.report.Reason
+
 	for _, s := range f.facts.Image.Sectors {
 		e.Sector(s.Addr, s.Size).Digest = s.Digest
 	}

@@ -47,6 +47,7 @@ func (d *Device) entriesBehindProbe() ([]ledger.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	probe := d.attachment.Which()
 	all = slices.DeleteFunc(all, func(e ledger.Entry) bool { return e.Probe != probe || e.Board != d.board.Name })
 	slices.SortFunc(all, func(a, b ledger.Entry) int { return b.Seen.Compare(a.Seen) })
@@ -64,12 +65,16 @@ func (f *flashing) findSuspect() error {
 	if err != nil {
 		return err
 	}
+
+	// The probe's own record is of the unidentified chip itself.
 	all = slices.DeleteFunc(all, func(e ledger.Entry) bool { return e.Device == f.d.attachment.LedgerName() })
 	for _, e := range all {
 		for addr := range flashplan.Interrupted(e) {
 			f.facts.Interrupted[addr] = true
 		}
 	}
+
+	// the latest: the list is sorted
 	if len(all) > 0 {
 		f.suspect = all[0]
 	}
@@ -94,16 +99,21 @@ func (f *flashing) adoptProbeEntry(e ledger.Entry) (ledger.Entry, error) {
 	if err != nil {
 		return ledger.Entry{}, err
 	}
+
 	if !old.Seen.IsZero() && old.Seen.Equal(e.Adopted) {
 		return e, nil // adopted before, and not removed
 	}
+
 	buildID := hex.EncodeToString(f.facts.Answer.BuildID[:])
 	if len(old.Sectors) == 0 || old.Board != f.d.board.Name || old.BuildID != buildID && !old.Dirty {
 		return e, nil
 	}
+
 	mayBeOther := !e.Dirty && e.BuildID == buildID
 	e.Adopt(old)
 	e.Probe, e.Board = f.d.attachment.Which(), f.d.board.Name
+
+	// Saved before the old entry is removed: after a crash between them, Adopted shows that it was counted.
 	if err := f.d.ledger.Save(e); err != nil || mayBeOther {
 		return e, err
 	}
@@ -124,6 +134,7 @@ func (f *flashing) assignChip(a *flashplan.Answer) error {
 		before := strings.TrimPrefix(f.facts.Entry.Device, "chip:")
 		return errors.Join(f.swapped(a.Chip, before), f.invalidateEntry())
 	}
+
 	if expected != "" && expected != a.Chip && !f.d.desk.Reflash {
 		return f.swapped(a.Chip, expected)
 	}
@@ -138,14 +149,18 @@ func (f *flashing) moveEntry(device string) error {
 	if err != nil {
 		return err
 	}
+
 	e.Adopt(old)
 	e.Probe, e.Board, e.Seen = old.Probe, old.Board, time.Now().UTC()
 	if err := f.d.ledger.Save(e); err != nil {
 		return err
 	}
+
 	f.facts.Entry, f.report.Device = e, e.Device
 	f.suspect = ledger.Entry{}
 	f.warn()
+
+	// Removed last, as in adoptProbeEntry.
 	return f.d.ledger.Remove(old.Device)
 }
 
@@ -154,9 +169,11 @@ func (f *flashing) invalidateEntry() error {
 	e := &f.facts.Entry
 	e.Dirty, e.Image, e.BuildID = true, "", ""
 	e.Failures++
+
 	for _, s := range f.facts.Image.Sectors {
 		e.Sector(s.Addr, s.Size).Digest = ""
 	}
+
 	f.report.Verified = false
 	return f.save()
 }

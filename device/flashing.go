@@ -47,6 +47,7 @@ func (f *flashing) write(ctx context.Context, job flasher.Job) error {
 	for _, s := range begun { // a completely programmed sector is compared by its content
 		f.facts.Interrupted[s.Addr] = err != nil && failure.Of(err) != failure.Verify
 	}
+
 	if len(begun) > 0 {
 		for _, s := range job.Write {
 			f.report.Wrote += int64(len(s.Data))
@@ -58,12 +59,14 @@ func (f *flashing) write(ctx context.Context, job flasher.Job) error {
 // runJob runs a job and counts its erases. It returns the sectors whose erasing may have begun; after success all of
 // the job's. After an error it writes the ledger; the job's other sectors are unchanged.
 func (f *flashing) runJob(ctx context.Context, job flasher.Job) (begun []boards.Sector, err error) {
+	// Counting changes the sectors in place, and no erase may be counted if the job does not begin.
 	before := f.facts.Entry
 	before.Sectors = slices.Clone(before.Sectors)
 	if err := f.countErases(job.Erase); err != nil {
 		f.facts.Entry = before
 		return nil, err
 	}
+
 	reported := map[uint64]bool{} // addresses
 	job.Erasing = func(addr uint64) { reported[addr] = true }
 	err = f.d.attachment.Programmer.Do(ctx, job)
@@ -72,6 +75,7 @@ func (f *flashing) runJob(ctx context.Context, job flasher.Job) (begun []boards.
 			begun = append(begun, s)
 		}
 	}
+
 	f.report.Erased += len(begun)
 	if err != nil {
 		f.uncountErases(before, begun, job.Erase, err)
@@ -93,6 +97,7 @@ func (f *flashing) countErases(sectors []boards.Sector) error {
 		entry.Erases++
 		entry.Digest = ""
 	}
+
 	f.erasing = sectors
 	f.warn()
 	return f.save()
@@ -106,11 +111,13 @@ func (f *flashing) uncountErases(before ledger.Entry, begun, all []boards.Sector
 		*e = before
 		f.erasing, f.report.Warnings = nil, nil
 	}
+
 	for _, s := range all {
 		if !slices.Contains(begun, s) && len(begun) > 0 {
 			*e.Sector(s.Addr, s.Size) = *before.Sector(s.Addr, s.Size)
 		}
 	}
+
 	if !errors.Is(err, flasher.ErrOtherChip) {
 		e.Failures++
 	}

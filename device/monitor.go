@@ -50,19 +50,25 @@ func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) erro
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "monitor")
 	}
+
 	running := d.runningImage(i)
 	text := running == nil || isStandalone(running)
+
 	link, err := d.openMonitored(ctx, i, m)
 	if err != nil {
 		return err
 	}
+
+	// The closure closes the recording, if link becomes one below.
 	defer func() { link.Close() }()
 	if err := transport.Shared(link, errSharedPort); err != errSharedPort {
 		m.Show("-- " + err.Error())
 	}
+
 	if m.Record != nil {
 		link = transport.Record(link, m.Record)
 	}
+
 	start := time.Now()
 	w := &monitoredLink{
 		Link: link, show: m.Show, text: text, elapsed: func() time.Duration { return time.Since(start) },
@@ -70,6 +76,7 @@ func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) erro
 	if running != nil {
 		w.explain = d.explain(running)
 	}
+
 	w.in.sign, w.out.sign = "<", ">"
 	if text {
 		if err = w.exchangeText(ctx, m.Send); ctx.Err() != nil {
@@ -77,8 +84,10 @@ func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) erro
 		}
 		return err
 	}
+
 	log := hclog.New(&hclog.LoggerOptions{Output: logLines(m.Show), Level: hclog.Info, DisableTime: true})
 	for {
+		// As long as the link is open, firmware may start again, or later.
 		err := receiveAll(ctx, w, log)
 		var silent *transport.HandshakeError
 		switch {
@@ -128,6 +137,7 @@ func (d *Device) runningImage(i *image.Image) *image.Image {
 func (d *Device) openMonitored(ctx context.Context, i *image.Image, m Monitoring) (transport.Link, error) {
 	kind := linkers[d.board.Link.Kind]
 	uart := d.attachment != nil && kind.open != nil && !d.board.Link.Remote()
+
 	switch {
 	case m.Baud < 0, m.Baud > 0 && !uart:
 		return nil, failure.New(failure.Config, "leave out "+failure.Option("Monitoring.Baud", strconv.Itoa(m.Baud)),
@@ -138,6 +148,7 @@ func (d *Device) openMonitored(ctx context.Context, i *image.Image, m Monitoring
 		}
 		m.Reset = false
 	}
+
 	link, err := d.linkAtRate(ctx, i, m.Baud)
 	if err == nil && m.Reset {
 		if err = d.Reset(ctx); err != nil {
@@ -152,6 +163,7 @@ func (d *Device) linkAtRate(ctx context.Context, i *image.Image, baud int) (tran
 	if baud == 0 {
 		return d.Link(ctx, i)
 	}
+
 	settings := d.board.Link
 	settings.Baud = baud
 	return d.relocateAndOpen(ctx, settings, i)
@@ -171,6 +183,7 @@ func (d *Device) Reset(ctx context.Context) error {
 	case !d.attachment.HasProbe():
 		return failure.New(failure.Config, chooseProbe, "board %s has no debug probe", d.board.Name)
 	}
+
 	if err := d.relocateProbe(ctx); err != nil {
 		return err
 	}
@@ -190,15 +203,19 @@ func (w *monitoredLink) exchangeText(ctx context.Context, lines <-chan string) e
 			stop(err)
 		}
 	}()
+
 	buffer := make([]byte, 4096)
 	var err error
 	for err == nil {
 		err = w.readText(ctx, buffer)
 	}
+
 	w.finish(&w.in)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause // the sender's error, or the caller's
 	}
+
+	// The sender uses the link until it has ended.
 	stop(nil)
 	<-sent
 	return err
@@ -227,7 +244,9 @@ func (w *monitoredLink) readText(ctx context.Context, buffer []byte) error {
 		limited, cancel = context.WithTimeout(ctx, lineTimeout)
 	}
 	defer cancel()
+
 	_, err := w.Read(limited, buffer)
+	// Only the pause inside a line has ended.
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		w.finish(&w.in)
 		return nil
@@ -288,6 +307,7 @@ func (w *monitoredLink) decode(d *direction, p []byte) {
 	for i, b := range p {
 		outside := d.frames.Idle()
 		_, event := d.frames.Next(p[i : i+1])
+
 		switch {
 		case event != framing.NeedMore:
 			d.marked = false
@@ -304,14 +324,17 @@ func (w *monitoredLink) showFrame(d *direction, event framing.Event) {
 		w.line(d.sign, fmt.Sprintf("%v of %d bytes", event, len(body)))
 		return
 	}
+
 	kind, ok := messageTypes[body[2]]
 	if !ok {
 		kind = fmt.Sprintf("type 0x%02x", body[2])
 	}
+
 	more := ""
 	if len(body) > 3+shownBytes {
 		more = " …"
 	}
+
 	w.line(d.sign, fmt.Sprintf("%-10s session %02x%02x, %5d bytes  % x%s", kind, body[0], body[1], len(body)-3,
 		body[3:min(len(body), 3+shownBytes)], more))
 }
@@ -323,13 +346,17 @@ func (w *monitoredLink) addStray(d *direction, b byte) {
 		d.marked = b == frameMark
 		return
 	}
+
+	// A fault record is a single line, which must not be cut.
 	limit := textLine
 	if !w.text && !bytes.HasPrefix(d.stray, []byte(standalone.RecordMark)) {
 		limit = strayLine
 	}
+
 	if b != '\n' {
 		d.stray = append(d.stray, b)
 	}
+
 	switch {
 	case b == '\n' && w.showFault(d.stray):
 		d.stray = nil
@@ -348,10 +375,12 @@ func (w *monitoredLink) showFault(line []byte) bool {
 	if rec == nil {
 		return false
 	}
+
 	repeated := &fault.Error{Record: rec}
 	if w.explain != nil {
 		repeated.Explanation = w.explain(rec, "")
 	}
+
 	w.show("-- the firmware started again after a " + repeated.Error())
 	return true
 }

@@ -38,6 +38,7 @@ func openCycling[T any](
 	ctx context.Context, d *Device, i *image.Image, open func(context.Context, *image.Image) (*T, error),
 ) (*T, error) {
 	d.desk.Progress.Report(ProgressEvent{Step: "open", Detail: d.board.Name})
+
 	power := powerCycle{d: d}
 	for {
 		s, err := open(ctx, i)
@@ -52,6 +53,7 @@ func (d *Device) openOnce(ctx context.Context, i *image.Image) (*rpc.Session, er
 	if err != nil {
 		return nil, d.silenceError(d.emulatorError(err, i), i)
 	}
+
 	s := rpc.New(t, rpc.Options{Log: d.desk.log(), Explain: d.explain(i), Locate: locateFrames})
 	if err := d.verifyOpened(ctx, s, i); err != nil {
 		return nil, errors.Join(d.emulatorError(err, i), t.Close())
@@ -76,6 +78,7 @@ func (d *Device) silenceError(err error, i *image.Image) error {
 	if listErr != nil || len(entries) == 0 {
 		return err // without a ledger, only the link's error is known
 	}
+
 	cause := silenceCause(entries[0], i.Digest)
 	if cause == "" {
 		return err
@@ -91,10 +94,12 @@ func (d *Device) startFault(err error, i *image.Image) *fault.Error {
 	if !errors.As(err, &silent) {
 		return nil
 	}
+
 	rec := standalone.RecordIn(silent.Text)
 	if ended := new(transport.ProcessError); rec == nil && errors.As(err, &ended) {
 		rec, _ = fault.ParseRecord(ended.Left) // without a record, only the process's end is known
 	}
+
 	if rec == nil {
 		return nil
 	}
@@ -120,12 +125,15 @@ func (d *Device) verifyOpened(ctx context.Context, s *rpc.Session, i *image.Imag
 	if err != nil {
 		return err
 	}
+
 	if err := d.verifyChip(answer.Chip); err != nil {
 		return err
 	}
+
 	if _, err := s.PriorFault(ctx); err != nil { // PriorFault logs the fault
 		return err
 	}
+
 	return d.verifyPlatform(ctx, s, i)
 }
 
@@ -162,16 +170,19 @@ func (d *Device) openStandaloneOnce(ctx context.Context, i *image.Image) (*stand
 	if err != nil {
 		return nil, d.silenceError(d.emulatorError(err, i), i)
 	}
+
 	err = d.verifyImage(answer, i)
 	if err == nil {
 		err = d.verifyChip(answer.Chip)
 	}
 	if err == nil {
+		// PriorFault logs the fault.
 		_, err = s.PriorFault(ctx)
 	}
 	if err == nil {
 		err = d.verifyTimer(ctx, s, i)
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

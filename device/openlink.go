@@ -25,6 +25,7 @@ func (d *Device) Link(ctx context.Context, i *image.Image) (transport.Link, erro
 		return nil, failure.New(failure.Config, "name the image to start", "board %s starts each time its link is opened",
 			d.board.Name)
 	}
+
 	if d.attachment == nil {
 		var err error
 		if i, err = d.accept(i); err != nil {
@@ -72,6 +73,7 @@ func (d *Device) traced(link transport.Link, err error) (transport.Link, error) 
 
 // startLink starts a process, or an emulator with further options, whose link is open as long as it runs.
 func (d *Device) startLink(ctx context.Context, i *image.Image, options ...string) (transport.Link, error) {
+	// Its version is checked once for all starts.
 	l := d.board.Link
 	if d.emulator == "" && l.Program != "" {
 		path, err := findEmulator(ctx, l)
@@ -80,6 +82,7 @@ func (d *Device) startLink(ctx context.Context, i *image.Image, options ...strin
 		}
 		d.emulator = path
 	}
+
 	return d.traced(linkers[l.Kind].start(ctx, launch{
 		link: l, emulator: d.emulator, image: i.Path, options: options, log: d.desk.log(),
 	}))
@@ -89,16 +92,19 @@ func (d *Device) startLink(ctx context.Context, i *image.Image, options ...strin
 // command that repeats it. It returns any other error unchanged.
 func (d *Device) emulatorError(err error, i *image.Image) error {
 	var ended *transport.ProcessError
+
 	l := d.board.Link
 	if l.Program == "" || !errors.As(err, &ended) || ended.State == nil || len(bytes.TrimSpace(ended.Tail)) == 0 ||
 		failure.Of(err) == failure.Host {
 		return err
 	}
+
 	next := "check args of the board's link"
 	if ended.GaveUp() {
 		next = "the core faulted while it handled a fault, as after an overflow of the stack before main: " +
 			failure.Target("debug") + " shows where"
 	}
+
 	return failure.New(failure.Boot, next+"; to see it again: "+
 		command.Command{Path: l.Program, Args: emulatorArgs(l, i.Path), Dir: "/"}.Typed(),
 		"%s of board %s: %s: %s", l.Program, d.board.Name, ended.State, bytes.TrimSpace(ended.Tail))

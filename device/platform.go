@@ -26,10 +26,12 @@ func (c *comparison) add(name string, file, device *uint64, text func(uint64) st
 	if file == nil || device != nil && *file == *device {
 		return
 	}
+
 	actual := "unknown"
 	if device != nil {
 		actual = text(*device)
 	}
+
 	*c = append(*c, fmt.Sprintf("%s is %s in the board file, but %s on the device", name, text(*file), actual))
 }
 
@@ -37,9 +39,11 @@ func (c *comparison) add(name string, file, device *uint64, text func(uint64) st
 func (c *comparison) addClocks(b *boards.Board, p rpc.Platform) {
 	decimal := func(v uint64) string { return fmt.Sprint(v) }
 	timer := b.Timer.Hz
+	// SysTick counts the core's clock unless the board file has a rate.
 	if b.Timer.Kind == "systick" {
 		timer = cmp.Or(timer, b.CoreHz)
 	}
+
 	if b.CoreHz != 0 && p.CoreHz != nil {
 		c.add("core_hz", number(&b.CoreHz), number(p.CoreHz), decimal)
 	}
@@ -69,8 +73,10 @@ func comparePlatform(b *boards.Board, p rpc.Platform) error {
 		}
 		return "off"
 	}
+
 	var c comparison
 	c.addClocks(b, p)
+
 	c.add("icache", truth(want.ICache), truth(p.ICache), onOff)
 	c.add("dcache", truth(want.DCache), truth(p.DCache), onOff)
 	c.add("prefetch", truth(want.Prefetch), truth(p.Prefetch), onOff)
@@ -127,6 +133,8 @@ func (d *Device) verifyPlatform(ctx context.Context, s *rpc.Session, i *image.Im
 	if err := comparePlatform(d.board, p); err != nil {
 		return err
 	}
+
+	// Firmware may report that it is emulated although the board file does not.
 	emulated := !d.board.KeepsHostTime() || p.Emulated != nil && *p.Emulated
 	err = d.verifyClock(ctx, i, s.Platform, emulated)
 	s.SetClock(d.verified.clock)
@@ -139,10 +147,12 @@ func (d *Device) verifyTimer(ctx context.Context, s *standalone.Session, i *imag
 	if err != nil {
 		return err
 	}
+
 	var c comparison
 	if c.addClocks(d.board, p); len(c) > 0 {
 		return c.err(d.board)
 	}
+
 	err = d.verifyClock(ctx, i, s.Timer, !d.board.KeepsHostTime())
 	s.SetClock(d.verified.clock)
 	return err
@@ -153,8 +163,11 @@ func (d *Device) verifyClock(ctx context.Context, i *image.Image, query queryPla
 	if d.verified.clock != "" && d.verified.image == i.Digest {
 		return nil
 	}
+
+	// A failed comparison leaves no clock, so that it is made again.
 	d.verified = verifiedClock{image: i.Digest}
 	clock, most, least, measure := rpc.HostClock, clockTolerance, -clockTolerance, measureClock
+
 	if emulated {
 		_, each := d.board.InstructionClock()
 		if each == 0 {
@@ -165,13 +178,16 @@ func (d *Device) verifyClock(ctx context.Context, i *image.Image, query queryPla
 			return countClock(ctx, query, each)
 		}
 	}
+
 	reported, measured, err := measure(ctx, query)
 	if err != nil || reported == 0 {
 		return err
 	}
+
 	if off := measured/float64(reported) - 1; off > most || off < least {
 		return clockError(d.board.Name, reported, measured, clock)
 	}
+
 	d.verified.clock = clock
 	return nil
 }
@@ -199,12 +215,14 @@ func countClock(ctx context.Context, query queryPlatform, each time.Duration) (
 		if err != nil || p.TicksHz == nil || p.InstructionRate == nil || p.InstructionRate.Instructions == 0 {
 			return 0, 0, err
 		}
+
 		reported = *p.TicksHz
 		seconds := float64(p.InstructionRate.Instructions) * each.Seconds()
 		hz := float64(p.InstructionRate.Ticks) / seconds
 		if math.Abs(float64(p.InstructionRate.Ticks)-float64(reported)*seconds) <= 1 {
 			return reported, float64(reported), nil
 		}
+
 		if i == 0 || hz < rate {
 			rate = hz
 		}
@@ -227,19 +245,26 @@ func measureClock(ctx context.Context, query queryPlatform) (reported uint32, me
 		if err != nil || first.hz == 0 {
 			return 0, 0, err
 		}
+
+		// Long enough that the two requests blur the rate by about clockPrecision.
 		pause := max(time.Duration(float64(first.after.Sub(first.before))/clockPrecision), 20*time.Millisecond)
 		if err := sleep(ctx, min(pause, clockPause)); err != nil {
 			return 0, 0, err
 		}
+
 		last, err := readClock(ctx, query)
 		if err != nil {
 			return 0, 0, err
 		}
+
+		// Certainly wrong, or certainly right; anything between needs another try.
 		rate, uncertainty := rateOf(first, last)
 		off := math.Abs(rate/float64(first.hz) - 1)
 		if off > clockTolerance+uncertainty || max(off, uncertainty) <= clockTolerance {
 			return first.hz, rate, nil
 		}
+
+		// A longer pause is not allowed, so that another try would be no better.
 		if pause >= clockPause {
 			break
 		}
@@ -265,10 +290,12 @@ func readClock(ctx context.Context, query queryPlatform) (best clockReading, err
 		if err != nil {
 			return best, err
 		}
+
 		c.after = time.Now()
 		if p.Ticks == nil || p.TicksHz == nil || *p.Ticks == math.MaxUint64 { // the maximum: the timer has failed
 			return clockReading{}, nil
 		}
+
 		c.ticks, c.hz = *p.Ticks, *p.TicksHz
 		if i == 0 || c.after.Sub(c.before) < best.after.Sub(best.before) {
 			best = c

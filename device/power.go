@@ -35,10 +35,13 @@ func (c *powerCycle) cycle(ctx context.Context, err error) bool {
 	if c.done || a == nil || a.Power == "" || ctx.Err() != nil || !isUnresponsive(err) {
 		return false
 	}
+
+	// Once only, even if the command fails.
 	c.done = true
 	log := c.d.desk.log()
 	log.Warn("the board does not respond: cycling its power", "command", a.Power, "error", err)
 	c.d.desk.Progress.Report(ProgressEvent{Step: "power", Detail: a.Power})
+
 	if err := c.d.runPowerCommand(ctx); err != nil {
 		log.Warn("its power was not cycled", "command", a.Power, "error", err)
 		return false
@@ -58,6 +61,7 @@ func (d *Device) PowerCycle(ctx context.Context) (bool, error) {
 	case d.attachment == nil || d.attachment.Power == "":
 		return false, nil
 	}
+
 	d.desk.Progress.Report(ProgressEvent{Step: "power", Detail: d.attachment.Power})
 	return true, d.runPowerCommand(ctx)
 }
@@ -66,10 +70,13 @@ func (d *Device) PowerCycle(ctx context.Context) (bool, error) {
 func isUnresponsive(err error) bool {
 	var worn *WearError
 	var handshake *transport.HandshakeError
+
+	// These stay after a power cycle.
 	if errors.As(err, &worn) || errors.Is(err, flasher.ErrOtherChip) || errors.Is(err, transport.ErrSharedPort) ||
 		isInUse(err) || errors.As(err, &handshake) && handshake.Changed != "" {
 		return false
 	}
+
 	switch failure.Of(err) {
 	case failure.ProbeMissing, failure.Flash, failure.Boot, failure.Transport, failure.Timeout, failure.BoardLost:
 		return true
@@ -91,19 +98,24 @@ func (d *Device) runPowerCommand(ctx context.Context) error {
 	if runtime.GOOS == "windows" {
 		shell.Path, shell.Args = "cmd.exe", []string{"/C", power}
 	}
+
 	if err := shell.Run(ctx); err != nil {
 		return err
 	}
+
 	limited, cancel := context.WithTimeout(ctx, backWithin)
 	defer cancel()
 	for {
 		err := d.relocate(limited)
+
+		// Relocating finds a probe, but does not show whether the bridge is back.
 		if err == nil && d.board.Link.Remote() {
 			err = d.tryConnect(limited)
 		}
 		if err == nil || isInUse(err) {
 			return err
 		}
+
 		select {
 		case <-limited.Done():
 			return fmt.Errorf("not attached again within %v: %w", backWithin, err)

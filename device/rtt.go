@@ -32,14 +32,18 @@ func openRTT(ctx context.Context, p flasher.Programmer, e expected, b *boards.Bo
 		return nil, failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "openocd"),
 			"board %s is reached through RTT, which only OpenOCD serves", b.Name)
 	}
+
 	ranges, err := rttRanges(e, b)
 	if err != nil {
 		return nil, err
 	}
+
 	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
+
+	// The server must outlast ctx, which limits only the opening: Close ends it.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l := &rttLink{stop: stop, ended: make(chan struct{})}
 	opened := make(chan error, 2) // at the beginning and at the end
@@ -56,11 +60,13 @@ func openRTT(ctx context.Context, p flasher.Programmer, e expected, b *boards.Bo
 		})
 		opened <- l.err
 	}()
+
 	select {
 	case err = <-opened:
 	case <-ctx.Done():
 		err = failure.Stopped(ctx, "open RTT")
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -75,6 +81,7 @@ func rttRanges(e expected, b *boards.Board) (ranges []flasher.Range, err error) 
 			return nil, err
 		}
 	}
+
 	switch {
 	case !e.only:
 		for _, r := range b.Memory {
@@ -95,10 +102,12 @@ func findRTTSymbol(i *image.Image) ([]flasher.Range, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	symbols, err := file.Symbols()
 	if err != nil {
 		return nil, failure.New(failure.Config, "build again", "%s: %w", i.Path, err)
 	}
+
 	for _, s := range symbols {
 		if s.Name == rttSymbol {
 			return []flasher.Range{{Addr: s.Value, Size: s.Size}}, nil
@@ -137,6 +146,7 @@ func (l *rttLink) withCause(ctx context.Context, err error) error {
 	if !errors.Is(err, transport.ErrClosed) {
 		return err
 	}
+
 	select {
 	case <-l.ended:
 		if l.err != nil {
@@ -152,6 +162,7 @@ func (l *rttLink) withCause(ctx context.Context, err error) error {
 func (l *rttLink) Close() error {
 	l.stop()
 	<-l.ended
+
 	if l.Link == nil { // the connection failed
 		return nil
 	}

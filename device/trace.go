@@ -19,6 +19,7 @@ func (m Monitoring) Replay(recordings io.Reader) error {
 	if m.Show == nil {
 		m.Show = func(string) {}
 	}
+
 	var w *monitoredLink
 	var at time.Duration
 	dec := json.NewDecoder(recordings)
@@ -35,6 +36,7 @@ func (m Monitoring) Replay(recordings io.Reader) error {
 			w.finishBoth()
 			return nil
 		}
+
 		data, hexErr := hex.DecodeString(l.Hex)
 		switch {
 		case errors.Join(err, hexErr) != nil:
@@ -52,11 +54,13 @@ func (m Monitoring) Replay(recordings io.Reader) error {
 			return failure.New(failure.Config, "name a recording of a link",
 				"recording: entry %d is neither the start of a recording of version 1 nor traffic", number)
 		}
+
 		at = time.Duration(l.Micros) * time.Microsecond
 		d := &w.out
 		if l.To == "host" {
 			d = &w.in
 		}
+
 		w.decode(d, data)
 		if l.End == "closed" {
 			w.line(d.sign, "the link was closed")

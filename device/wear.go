@@ -45,20 +45,24 @@ func (k *Desk) Wear() ([]DeviceWear, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	entries, err := ledger.List()
 	if err != nil {
 		return nil, err
 	}
+
 	var list []DeviceWear
 	for _, entry := range entries {
 		w := DeviceWear{
 			Device: entry.Device, Probe: entry.Probe, Board: entry.Board, BuildID: entry.BuildID, Dirty: entry.Dirty,
 			Flashes: entry.Flashes, Failures: entry.Failures, Verified: entry.Verified, Reason: entry.LastReason,
 		}
+
 		b, err := boards.Find(entry.Board, k.Path)
 		if err != nil {
 			b = &boards.Board{} // unknown board: leave its fields empty
 		}
+
 		for _, s := range entry.Sectors {
 			w.Sectors = append(w.Sectors, sectorWear(b, s))
 		}
@@ -70,10 +74,12 @@ func (k *Desk) Wear() ([]DeviceWear, error) {
 func sectorWear(b *boards.Board, s ledger.SectorEntry) SectorWear {
 	w := SectorWear{Addr: s.Addr, Size: s.Size, Erases: s.Erases}
 	for _, r := range b.Memory {
+		// Below the origin the difference wraps to a large number.
 		if s.Addr-uint64(r.Origin) < uint64(r.Size) {
 			w.Region = r.Name
 		}
 	}
+
 	if at, rated, err := b.SectorAt(s.Addr); err == nil {
 		w.Index, w.Rated = at.Index, rated
 	}

@@ -31,6 +31,7 @@ func (probes) Start(ctx context.Context, folder, model string,
 	if ctx.Err() != nil {
 		return device.EmulatedState{}, failure.Stopped(ctx, "start of the emulated chip")
 	}
+
 	keeper := func() (string, error) { return virtualprobe.Find("") }
 	if find != nil {
 		keeper = func() (string, error) {
@@ -40,6 +41,7 @@ func (probes) Start(ctx context.Context, folder, model string,
 			return virtualprobe.Find("")
 		}
 	}
+
 	up, err := virtualprobe.Up(ctx, keeper, folder, model)
 	return stateOf(up, err)
 }
@@ -54,10 +56,13 @@ func (probes) State(ctx context.Context, folder string) (device.EmulatedState, e
 	if ctx.Err() != nil {
 		return device.EmulatedState{}, failure.Stopped(ctx, "status of the emulated chip")
 	}
+
 	status, err := virtualprobe.Ask(ctx, folder, virtualprobe.Request{Do: "status"})
 	if err == nil {
 		return stateOf(status, nil)
 	}
+
+	// The serial follows from the folder: it is known although the chip does not run.
 	silent := device.EmulatedState{Probe: virtualprobe.SerialOf(folder)}
 	if ctx.Err() != nil {
 		return silent, failure.Stopped(ctx, "status of the emulated chip")
@@ -83,6 +88,7 @@ func stateOf(a virtualprobe.Answer, err error) (device.EmulatedState, error) {
 	if err != nil {
 		return device.EmulatedState{}, err
 	}
+
 	return device.EmulatedState{
 		Running: true, Probe: a.State.Serial, Port: a.Address.UART, Chip: a.State.Chip, Erases: a.State.Erases,
 		Server: flasher.Emulated{Bitbang: a.Address.Bitbang, Remote: a.Address.Remote},
