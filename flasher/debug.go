@@ -53,6 +53,7 @@ func (o *openocd) serve(
 	if err != nil {
 		return err
 	}
+
 	return inFolder(func(dir string) error {
 		if err := o.shadow(dir); err != nil {
 			return err
@@ -68,6 +69,7 @@ func (p *pyocd) serveArgs(attach bool, port int) ([]string, error) {
 	if attach {
 		mode = "attach"
 	}
+
 	args, err := p.connect("gdbserver", mode)
 	return append(args, option("--port", fmt.Sprint(port)), option("--telnet-port", "0"), "--persist"), err
 }
@@ -84,6 +86,7 @@ func (p *pyocd) Serve(ctx context.Context, attach bool, port int, use func(conte
 	if err != nil {
 		return err
 	}
+
 	path, err := p.tool("pyocd")
 	if err != nil {
 		return err
@@ -106,8 +109,11 @@ type server struct {
 func (s server) serve(ctx context.Context, within time.Duration, use func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+
 	ready, refused := make(chan struct{}), make(chan string, 1)
 	var once sync.Once
+
+	// Of a port that is taken and a server that runs on, only the first line counts.
 	c := s.command
 	c.Out = func(line string) {
 		switch {
@@ -118,6 +124,7 @@ func (s server) serve(ctx context.Context, within time.Duration, use func(contex
 		}
 	}
 	c.Err = c.Out
+
 	ended := make(chan error, 1)
 	go func() {
 		err := c.Run(ctx)
@@ -126,6 +133,7 @@ func (s server) serve(ctx context.Context, within time.Duration, use func(contex
 		}
 		ended <- err
 	}()
+
 	limit := time.NewTimer(within)
 	defer limit.Stop()
 	select {
@@ -140,11 +148,13 @@ func (s server) serve(ctx context.Context, within time.Duration, use func(contex
 		<-ended
 		return explain(&command.Error{Tool: command.Name(c.Path), Text: line, Command: c.Typed(), Err: errNotServing})
 	case <-limit.C:
+		// No process may be left behind.
 		stop()
 		<-ended
 		hung := &command.Error{Tool: command.Name(c.Path), Command: c.Typed(), Err: errNotServing}
 		return failure.Errorf(failure.Timeout, "the %s hangs (%w)", s.name, hung)
 	}
+
 	err := use(ctx)
 	stop()
 	<-ended // it was stopped: ignore its exit status

@@ -180,6 +180,7 @@ func explain(err error) error {
 	if !errors.As(err, &c) {
 		return err
 	}
+
 	var steps []string
 	output := keepOutput(c)
 	if output != "" {
@@ -189,6 +190,7 @@ func explain(err error) error {
 		return failure.New(failure.Timeout, strings.Join(steps, ""), "the programmer hangs (%w)", err)
 	}
 
+	// Reports, and the consequences of an error, would match the patterns of other failures.
 	shown := *c
 	shown.Text = causesIn(c.Text)
 	for _, f := range failurePatterns {
@@ -216,10 +218,12 @@ func keepOutput(c *command.Error) string {
 	if text == c.LastLine() {
 		return ""
 	}
+
 	f, err := os.CreateTemp("", outputName)
 	if err != nil {
 		return ""
 	}
+
 	_, err = f.WriteString(text + "\n")
 	if err := errors.Join(err, f.Close()); err != nil {
 		_ = os.Remove(f.Name()) // best effort

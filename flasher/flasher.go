@@ -42,10 +42,12 @@ func New(name string, c Config) (Programmer, error) {
 		return nil, failure.New(failure.Config, "add it, or choose the board's own programmer",
 			"the programmer %s needs flash.chip, which the board's file does not set", name)
 	}
+
 	abspath.Fix(&c.Build, &c.Image)
 	if c.Log == nil {
 		c.Log = hclog.NewNullLogger()
 	}
+
 	if p.create == nil {
 		return newWest(c)
 	}
@@ -58,6 +60,7 @@ func (c Config) tool(name string) (string, error) {
 	if find == nil {
 		find = exec.LookPath
 	}
+
 	path, err := find(name)
 	return abspath.Of(path), err
 }

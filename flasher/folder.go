@@ -84,6 +84,8 @@ func verifyFolder(dir string, want []Segment, step func(string)) error {
 	if err != nil {
 		return err
 	}
+
+	// merged joins the segments as rangesOf did, so that the indices agree.
 	for i, s := range merged(want) {
 		if err := compare(s, got[i].Data); err != nil {
 			return err
@@ -98,6 +100,8 @@ func compare(want Segment, got []byte) error {
 	if bytes.Equal(want.Data, got) {
 		return nil
 	}
+
+	// Both have the same length: readBack has checked it.
 	first, n := 0, 0
 	for i, b := range want.Data {
 		if b == got[i] {
@@ -107,5 +111,6 @@ func compare(want Segment, got []byte) error {
 			first = i
 		}
 	}
+
 	return differsAt(want.Addr+uint64(first), got[first], want.Data[first], n)
 }

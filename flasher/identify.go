@@ -26,6 +26,7 @@ func otherRegister(read uint32, want boards.Identification) error {
 	for _, v := range want.Values {
 		values = append(values, fmt.Sprintf("0x%x", uint64(v)))
 	}
+
 	return failure.New(failure.Flash, "choose this chip's board; if the board file is right for the chip, add the value "+
 		"to its identification.values, or use "+failure.Option("Desk.Reflash", "true"),
 		"%w: register 0x%08x reads 0x%08x; its masked value 0x%x is not %s (%s)", ErrOtherChip, uint64(want.Address), read,
@@ -60,12 +61,16 @@ func (c Config) openocdIdentify(r *toolRun, j Job) []string {
 	if c.Chip.Address == 0 || !j.changes() {
 		return nil
 	}
+
 	step := fmt.Sprintf(`regexp {: ([0-9a-fA-F]+)} [capture "mdw 0x%x"] all id; echo "`+mark+identification+`0x$id"`,
 		uint64(c.Chip.Address))
+
+	// Without accepted values the register is only printed.
 	if values := c.values(" "); values != "" {
 		step += fmt.Sprintf(`; if {[lsearch -exact {%s} [expr "0x$id & 0x%x"]] < 0} {error "another chip"}`, values,
 			uint64(c.Chip.Mask))
 	}
+
 	return []string{r.done(step, identified)}
 }
 
@@ -74,10 +79,12 @@ func (c Config) pyocdIdentify(r *toolRun, j Job) {
 	if c.Chip.Address == 0 || !j.changes() {
 		return
 	}
+
 	values := c.values("_")
 	if values == "" {
 		values = "any"
 	}
+
 	r.command("identify 0x%x 0x%x %s", uint64(c.Chip.Address), uint64(c.Chip.Mask), values)
 	r.addMark(identified)
 }
@@ -131,6 +138,7 @@ func openocdSectors(r *toolRun, j Job) []string {
 	if len(j.Erase) == 0 {
 		return nil
 	}
+
 	script := strings.ReplaceAll(fmt.Sprintf(sectorsScript, sectorsOf(j.Erase, " ")), "\n", "; ") // for display
 	return []string{r.done(script, compared)}
 }
@@ -154,12 +162,15 @@ func (c Config) chipError(err error, j Job) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
+
 	if m := otherSectorRE.FindStringSubmatch(failed.Text); m != nil {
 		i := slices.IndexFunc(j.Erase, func(s boards.Sector) bool { return s.Addr == hex(m[1]) })
 		if i >= 0 {
 			return otherSectors(j.Erase[i], hex(m[2]), hex(m[3]))
 		}
 	}
+
+	// The run may have failed later, for another reason.
 	m := identificationRE.FindStringSubmatch(failed.Text)
 	if m == nil || c.AnyChip || c.Chip.Accepts(uint32(hex(m[1]))) {
 		return err
@@ -172,6 +183,7 @@ func (c Config) warnAboutChip(line string) {
 	if line == mark+noSectors {
 		c.Log.Warn("the sectors of the board file were not compared with the chip's: the programmer lists none")
 	}
+
 	if m := identificationRE.FindStringSubmatch(line); m != nil && c.AnyChip && !c.Chip.Accepts(uint32(hex(m[1]))) {
 		c.Log.Warn(otherRegister(uint32(hex(m[1])), c.Chip).Error())
 	}

@@ -19,6 +19,7 @@ func (c Config) runInspection(ranges []Range,
 	run func(c Config, dir string, timeout time.Duration) error,
 ) (core Core, got []Segment, err error) {
 	registers := map[string]*uint32{"pc": &core.PC, "lr": &core.LR, "sp": &core.SP}
+
 	c.output = func(line string) {
 		var name string
 		var value uint32
@@ -26,6 +27,7 @@ func (c Config) runInspection(ranges []Range,
 			*registers[name] = value
 		}
 	}
+
 	err = inFolder(func(dir string) error {
 		if err := run(c, dir, c.readTimeout(ranges)); err != nil {
 			return explain(err)
@@ -33,6 +35,7 @@ func (c Config) runInspection(ranges []Range,
 		got, err = readBack(dir, ranges)
 		return err
 	})
+
 	return core, got, err
 }
 
@@ -40,6 +43,7 @@ func (c Config) runInspection(ranges []Range,
 func openocdInspect(r *toolRun, ranges []Range) []string {
 	registers := `foreach name {pc lr sp} {regexp {: (0x[0-9a-fA-F]+)} [capture "reg $name"] all value; echo "` + mark +
 		`register $name $value"}`
+
 	steps := []string{r.done("halt", "halted"), r.done(registers, "registers")}
 	steps = append(steps, openocdDumps(r, ranges)...)
 	steps = append(steps, r.done("resume", "resumed"))
@@ -60,10 +64,12 @@ func (o *openocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment,
 func (p *pyocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error) {
 	return p.runInspection(ranges, func(c Config, dir string, timeout time.Duration) error {
 		inspecting := &pyocd{c}
+
 		r, err := inspecting.script()
 		if err != nil {
 			return err
 		}
+		// Halted without a reset, which would destroy the state.
 		r.command("halt")
 		r.addMark("halted")
 		r.pyocdReads(ranges)

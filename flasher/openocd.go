@@ -30,18 +30,23 @@ func noServers(gdbPort string) string {
 // connect returns the beginning of every command line: servers, probe and chip.
 func (o *openocd) connect(dir, gdbPort string) []string {
 	args := []string{"-c", noServers(gdbPort)}
+
+	// This folder is searched first: shadow replaces a script of OpenOCD there.
 	if v := o.Probe.Emulated; v != nil {
 		args = append(args, "-s", dir, "-c", strings.Join(v.openocd(), "; "))
 	}
+
 	for _, dir := range o.extras.search {
 		args = append(args, "-s", dir)
 	}
+
 	for _, s := range o.Flash.Scripts {
 		if o.Probe.Emulated != nil && strings.HasPrefix(s, "interface/") {
 			continue // already replaced
 		}
 		args = append(args, openocdScript(s)...)
 	}
+
 	for _, c := range slices.Concat(o.extras.preInit, o.chooseProbe(), []string{"init"}) {
 		args = append(args, "-c", c)
 	}
@@ -77,6 +82,7 @@ func (c Config) chooseProbe() (commands []string) {
 func (o *openocd) find() (string, error) {
 	byPath := o.Probe.USBPath != "" &&
 		!slices.ContainsFunc(o.Flash.Scripts, func(s string) bool { return strings.Contains(s, "cmsis-dap") })
+
 	if o.Probe.Shared && !byPath {
 		return "", o.Probe.sharedSerialError("openocd", "")
 	}
@@ -114,17 +120,20 @@ func (r *toolRun) execute(commands []string) {
 func (c Config) openocdSteps(r *toolRun, j Job) []string {
 	steps := append([]string{r.done("reset halt", "connected")}, c.openocdIdentify(r, j)...)
 	steps = append(steps, openocdSectors(r, j)...)
+
 	r.begins = j.Erasing
 	for _, s := range j.Erase {
 		r.markErase(s.Addr)
 		steps = append(steps, r.done(fmt.Sprintf("flash erase_address 0x%x 0x%x", s.Addr, s.Size), "erased 0x%x", s.Addr))
 	}
+
 	for _, s := range merged(j.Write) {
 		steps = append(steps, r.done(fmt.Sprintf("flash write_image %s 0x%x bin", r.file(s), s.Addr), "wrote 0x%x", s.Addr))
 	}
 	for _, s := range merged(j.Verify) {
 		steps = append(steps, r.done(fmt.Sprintf("verify_image %s 0x%x bin", r.file(s), s.Addr), "verified 0x%x", s.Addr))
 	}
+
 	if len(j.Write) > 0 {
 		steps = append(steps, c.extras.postVerify...)
 	}
@@ -168,8 +177,10 @@ func (c Config) ChipOf(ctx context.Context) (chip, missing []string, err error) 
 	if err != nil {
 		return nil, nil, err
 	}
+
 	args := []string{"-c", noServers(noGDB)}
 	for _, s := range c.Flash.Scripts {
+		// All are looked up first: OpenOCD ends at the first one that is missing.
 		word := tclWord(s)
 		args = append(args, "-c", "set script "+word,
 			"-c", `if {[catch {find $script} path] || ![file isfile $path]} {echo "`+mark+`missing $script"}`)
@@ -191,6 +202,7 @@ func (c Config) ChipOf(ctx context.Context) (chip, missing []string, err error) 
 			chip = append(chip, found)
 		}
 	}
+
 	run := command.Command{Path: path, Args: append(args, "-c", chipScript), Out: line, Err: line, Timeout: findTimeout}
 	if err := run.Run(ctx); err != nil && len(missing) == 0 {
 		return nil, nil, explain(err)
@@ -221,6 +233,7 @@ func (o *openocd) execute(ctx context.Context, r *toolRun, dir string, timeout t
 	if err != nil {
 		return err
 	}
+
 	if err := r.write(dir); err != nil {
 		return err
 	}
@@ -235,6 +248,7 @@ func (o *openocd) shadow(dir string) error {
 	if o.Probe.Emulated == nil {
 		return nil
 	}
+
 	if err := os.Mkdir(filepath.Join(dir, "target"), 0o755); err != nil {
 		return err
 	}
@@ -251,6 +265,8 @@ func openocdError(err error, j Job) error {
 		if m := openocdDiff.FindStringSubmatch(c.Text); m != nil {
 			return differsAt(hex(m[1]), byte(hex(m[2])), byte(hex(m[3])), strings.Count(c.Text, "Was 0x"))
 		}
+
+		// Not every difference is printed with its address.
 		if len(j.Verify) > 0 && strings.Contains(c.Text, "contents differ") {
 			return verifyError("memory at or after 0x%08x differs from what was written", j.Verify[0].Addr)
 		}
@@ -271,6 +287,7 @@ func (o *openocd) Read(ctx context.Context, ranges []Range) (got []Segment, err 
 		if err := o.execute(ctx, r, dir, o.readTimeout(ranges)); err != nil {
 			return explain(err)
 		}
+
 		got, err = readBack(dir, ranges)
 		return err
 	})

@@ -32,6 +32,7 @@ func (s Segment) End() uint64 { return s.Addr + uint64(len(s.Data)) }
 // merged joins neighbours in the list that are adjacent in memory.
 func merged(list []Segment) (all []Segment) {
 	for _, s := range list {
+		// A capacity without room makes append copy: the caller's data stay.
 		if n := len(all); n > 0 && all[n-1].End() == s.Addr {
 			all[n-1].Data = append(all[n-1].Data[:len(all[n-1].Data):len(all[n-1].Data)], s.Data...)
 		} else {
@@ -142,6 +143,7 @@ func (c Config) checkReserved(j Job) error {
 	for _, s := range j.Erase {
 		touched = append(touched, Range{s.Addr, s.Size})
 	}
+
 	for _, r := range c.Reserved {
 		for _, t := range touched {
 			if t.Addr < r.Addr+r.Size && r.Addr < t.Addr+t.Size {
@@ -173,10 +175,13 @@ func (c Config) timeout(j Job) time.Duration {
 	if c.Timeout > 0 {
 		return c.Timeout
 	}
+
+	// The two lists stay as they are: append has no room in the first.
 	bytes := 0
 	for _, s := range append(j.Write[:len(j.Write):len(j.Write)], j.Verify...) {
 		bytes += len(s.Data)
 	}
+
 	return connectTime + time.Duration(len(j.Erase))*eraseTime + transferTime(uint64(bytes))
 }
 
@@ -184,6 +189,7 @@ func (c Config) readTimeout(ranges []Range) time.Duration {
 	if c.Timeout > 0 {
 		return c.Timeout
 	}
+
 	bytes := uint64(0)
 	for _, r := range ranges {
 		bytes += r.Size

@@ -117,10 +117,12 @@ func (p *pyocd) connect(subcommand, mode string) ([]string, error) {
 		option("--connect", mode), "-Oauto_unlock=false",
 	}
 	args = append(args, p.extras.options...)
+
 	uid, err := p.Probe.pyocdUID()
 	if uid != "" {
 		args = append(args, option("--uid", uid))
 	}
+
 	return args, err
 }
 
@@ -145,18 +147,22 @@ func (r *toolRun) command(format string, args ...any) {
 
 func (p *pyocd) plan(j Job) (*toolRun, error) {
 	r, err := p.begin()
+
 	p.pyocdIdentify(r, j)
 	r.pyocdSectors(j)
+
 	r.begins = j.Erasing
 	for _, s := range j.Erase {
 		r.markErase(s.Addr)
 		r.command("erase 0x%x", s.Addr)
 		r.addMark("erased 0x%x", s.Addr)
 	}
+
 	for _, s := range merged(j.Write) {
 		r.command("write %s 0x%x", r.file(s), s.Addr)
 		r.addMark("wrote 0x%x", s.Addr)
 	}
+
 	r.pyocdReads(rangesOf(j.Verify))
 	r.pyocdEnd(j.Restart)
 	return r, err
@@ -204,10 +210,12 @@ func (p *pyocd) Do(ctx context.Context, j Job) error {
 	if err := p.checkReserved(j); err != nil {
 		return err
 	}
+
 	r, err := p.plan(j)
 	if err != nil {
 		return err
 	}
+
 	return inFolder(func(dir string) error {
 		if err := p.execute(ctx, r, dir, p.timeout(j)); err != nil {
 			return explain(p.chipError(err, j))
@@ -236,6 +244,7 @@ func (p *pyocd) readInto(ctx context.Context, dir string, ranges []Range) error 
 	if err != nil {
 		return err
 	}
+
 	r.pyocdReads(ranges)
 	r.pyocdEnd(true)
 	return p.execute(ctx, r, dir, p.readTimeout(ranges))

@@ -40,6 +40,7 @@ func (c Config) MemoryMap(ctx context.Context) (memory []boards.Region, err erro
 	if err != nil {
 		return nil, err
 	}
+
 	python, err := pythonOf(path)
 	if err != nil {
 		return nil, failure.Errorf(failure.ToolMissing, "the Python that runs %s is not found: %w", path, err)
@@ -50,6 +51,7 @@ func (c Config) MemoryMap(ctx context.Context) (memory []boards.Region, err erro
 		var kind string
 		var sector uint64
 		n, _ := fmt.Sscanf(text, mark+"%s %d %d %d", &kind, &r.Origin, &r.Size, &sector) // other lines are not of the map
+
 		if r.Name, r.Nonvolatile = strings.ToLower(kind), kind == "FLASH"; sector > 0 {
 			r.Sectors = []boards.Sectors{{Count: int(uint64(r.Size) / sector), Size: boards.Number(sector)}}
 		}
@@ -57,12 +59,16 @@ func (c Config) MemoryMap(ctx context.Context) (memory []boards.Region, err erro
 			memory = append(memory, r)
 		}
 	}
+
 	// Python imports from the program's folder, as for the program itself, and from no folder of the user.
 	run := command.Command{
 		Path: python, Args: []string{"-c", mapScript, c.Flash.Chip}, Dir: filepath.Dir(path), Out: line,
 		Timeout: findTimeout,
 	}
+
 	err = run.Run(ctx)
+
+	// Only the choice of the chip is the user's: any other failure is that of this pyOCD.
 	if explained := explain(err); err == nil || ctx.Err() != nil || failure.Of(explained) == failure.Config {
 		return memory, explained
 	}
@@ -78,6 +84,7 @@ func pythonOf(program string) (string, error) {
 	if err != nil || !bytes.HasPrefix(text, []byte("#!")) {
 		return "", cmp.Or(err, errors.New("the program is no script"))
 	}
+
 	lines := bytes.SplitN(text, []byte("\n"), 3)
 	return exec.LookPath(string(pythonWord.Find(bytes.Join(lines[:min(len(lines), 2)], []byte("\n")))))
 }

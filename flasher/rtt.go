@@ -27,6 +27,7 @@ func (o *openocd) rttArgs(dir string, port int, ranges []Range) []string {
 	for _, r := range ranges {
 		setups = append(setups, fmt.Sprintf("{0x%x 0x%x}", r.Addr, r.Size))
 	}
+
 	search := fmt.Sprintf(`set started 0
 set end [expr {[clock milliseconds] + %d}]
 while {!$started && [clock milliseconds] < $end} {
@@ -48,6 +49,7 @@ func (o *openocd) ServeRTT(
 	ctx context.Context, port int, ranges []Range, use func(context.Context) error,
 ) error {
 	err := o.serve(ctx, server{name: "RTT server"}, func(dir string) []string { return o.rttArgs(dir, port, ranges) }, use)
+
 	var c *command.Error
 	if errors.As(err, &c) && strings.Contains(c.Text, rttNone) {
 		return failure.New(failure.Boot, "check that firmware with RTT was flashed and starts", "the firmware has %s (%w)",
@@ -60,6 +62,7 @@ func (o *openocd) ServeRTT(
 func (s server) serveWatched(ctx context.Context, within time.Duration, use func(context.Context) error) error {
 	using, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+
 	s.ended = func(err error) {
 		if err == nil {
 			err = fmt.Errorf("%s ended", command.Name(s.command.Path))
@@ -67,6 +70,7 @@ func (s server) serveWatched(ctx context.Context, within time.Duration, use func
 		cancel(failure.New(failure.Transport, "check the probe's cable and the board's power",
 			"the %s ended while it was used (%w)", s.name, err))
 	}
+
 	return s.serve(ctx, within, func(context.Context) error {
 		err := use(using)
 		if lost := context.Cause(using); ctx.Err() == nil && lost != nil {

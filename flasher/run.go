@@ -50,6 +50,8 @@ func (c Config) run(ctx context.Context, cmd command.Command, timeout time.Durat
 		if c.output != nil {
 			c.output(s)
 		}
+
+		// A mark out of order does not count.
 		m, ok := strings.CutPrefix(s, mark)
 		if ok && len(marks) > 0 && m == marks[0] {
 			marks = marks[1:]
@@ -57,6 +59,7 @@ func (c Config) run(ctx context.Context, cmd command.Command, timeout time.Durat
 			r.reportErase(m)
 		}
 	}
+
 	cmd.Out, cmd.Err, cmd.Timeout = line, line, timeout
 	stdout, stderr, err := cmd.Capture(ctx)
 
@@ -67,6 +70,7 @@ func (c Config) run(ctx context.Context, cmd command.Command, timeout time.Durat
 			r.reportErase(m)
 		}
 	}
+
 	if err == nil && len(marks) > 0 {
 		err = &command.Error{
 			Tool: command.Name(cmd.Path), Text: stdout + stderr, Stderr: stderr, Command: cmd.Typed(),

@@ -44,11 +44,14 @@ func newWest(c Config) (Programmer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	choice := append([]string{b.Preferred}, b.Runners...)
 	if c.Flash.Runner != "" {
 		choice = []string{c.Flash.Runner}
 	}
+
 	for _, name := range choice {
+		// A copy: adopt changes it even if the build cannot be used.
 		p, config := programmers[name], c
 		if p.adopt == nil || !slices.Contains(b.Runners, name) {
 			continue
@@ -57,6 +60,7 @@ func newWest(c Config) (Programmer, error) {
 			return p.create(config), err
 		}
 	}
+
 	if !slices.Contains(b.Runners, choice[0]) {
 		return nil, failure.New(failure.Config,
 			"choose one as flash.runner in the board file, or add it to the board's board.cmake",
@@ -68,6 +72,7 @@ func newWest(c Config) (Programmer, error) {
 // openZephyrBuild reads a build's folder. Errors have class config.
 func openZephyrBuild(dir string) (*zephyrBuild, error) {
 	b := &zephyrBuild{dir: dir, file: filepath.Join(dir, "zephyr", "runners.yaml")}
+
 	text, err := os.ReadFile(b.file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -76,6 +81,7 @@ func openZephyrBuild(dir string) (*zephyrBuild, error) {
 	case err != nil:
 		return nil, fmt.Errorf("zephyr build: %w", err)
 	}
+
 	if err := yaml.Unmarshal(text, b); err != nil {
 		return nil, failure.New(failure.Config, "build it again", "%s: %w", b.file, err)
 	}
@@ -127,14 +133,19 @@ func (b *zephyrBuild) openocd(c *Config) (ok bool, err error) {
 	if len(c.Flash.Scripts) > 0 {
 		return true, nil
 	}
+
 	scripts, support := b.values("openocd", "--config"), filepath.Join(b.path(b.Config.Board), "support")
+
+	// Without a configuration, Zephyr's runner reads the board's own file.
 	if script := filepath.Join(support, "openocd.cfg"); len(scripts) == 0 && exists(script) {
 		scripts = []string{script}
 	}
+
 	x := &c.extras
 	if exists(support) {
 		x.search = append(x.search, support)
 	}
+
 	for i, s := range scripts {
 		switch path := b.path(s); {
 		case exists(path):
@@ -144,9 +155,11 @@ func (b *zephyrBuild) openocd(c *Config) (ok bool, err error) {
 				"%s: openocd's configuration %s does not exist", b.file, s)
 		}
 	}
+
 	for _, dir := range b.Config.Search {
 		x.search = append(x.search, b.path(dir))
 	}
+
 	c.Flash.Scripts, x.preInit = scripts, b.values("openocd", "--cmd-pre-init")
 	x.postVerify = b.values("openocd", "--cmd-post-verify")
 	return len(scripts)+len(x.preInit) > 0, nil
@@ -159,6 +172,7 @@ func (b *zephyrBuild) pyocd(c *Config) (ok bool, err error) {
 	for _, f := range b.values("pyocd", "--frequency") {
 		c.extras.options = append(c.extras.options, option("--frequency", f))
 	}
+
 	for _, o := range b.values("pyocd", "--flash-opt") {
 		if o, ok := strings.CutPrefix(o, "-O"); ok {
 			c.extras.options = append(c.extras.options, "-O"+strings.TrimSpace(o))
@@ -201,11 +215,13 @@ func (w *westRunner) flash(args ...string) (command.Command, error) {
 	if err != nil {
 		return command.Command{}, err
 	}
+
 	file := filepath.Join(w.build.dir, "CMakeCache.txt")
 	cache, err := os.ReadFile(file)
 	if err != nil {
 		return command.Command{}, failure.New(failure.Config, "build it again", "the folder of a Zephyr build: %w", err)
 	}
+
 	for line := range bytes.Lines(cache) {
 		v, ok := bytes.CutPrefix(line, []byte("ZEPHYR_BASE:")) // NAME:TYPE=value
 		if _, base, _ := strings.Cut(strings.TrimSpace(string(v)), "="); ok && base != "" {
@@ -213,6 +229,7 @@ func (w *westRunner) flash(args ...string) (command.Command, error) {
 			if w.Image != "" {
 				all = append(all, option("--elf-file", w.Image))
 			}
+
 			run := w.command(path, append(all, args...), base)
 			run.Env = []string{"PYTHONUNBUFFERED=1"} // the last line is the error
 			return run, nil
@@ -241,10 +258,12 @@ func (w *westRunner) probeIfChosen(ctx context.Context) ([]string, error) {
 	if args == nil {
 		return nil, nil
 	}
+
 	query, err := w.flash(capabilities)
 	if err != nil {
 		return nil, err
 	}
+
 	query.Timeout = connectTime
 	output, _, err := query.Capture(ctx)
 	switch {
@@ -271,14 +290,18 @@ func (w *westRunner) Do(ctx context.Context, j Job) error {
 		return failure.New(failure.Config, "build it again",
 			"west's runner %s writes the last build in %s, and %s is of another", w.runner, w.build.dir, w.Image)
 	}
+
 	args, err := w.probeIfChosen(ctx)
 	if err != nil {
 		return err
 	}
+
 	run, err := w.flash(args...)
 	if err != nil {
 		return err
 	}
+
+	// The runner reports no steps: each erase may begin once it runs.
 	for _, s := range j.Erase {
 		if j.Erasing != nil {
 			j.Erasing(s.Addr)
@@ -291,6 +314,7 @@ func (w *westRunner) Do(ctx context.Context, j Job) error {
 func (w *westRunner) Commands(Job) []string {
 	args := w.probe()
 	run, err := w.flash(args...)
+
 	query, err2 := w.flash(capabilities)
 	switch {
 	case err != nil || err2 != nil:
