@@ -46,10 +46,12 @@ func Find(b *boards.Board, programmer, which string, file *File) (*Attachment, e
 		a.setLocation(l)
 		return a, a.resolve()
 	}
+
 	address, err := (&choice{board: b, which: which, file: file}).address()
 	if err != nil {
 		return nil, err
 	}
+
 	if err := a.setAddress(address); err != nil {
 		return nil, err
 	}
@@ -75,12 +77,15 @@ func locate(b *boards.Board, which string, file *File) (location, error) {
 func FindEmulated(
 	b *boards.Board, programmer, which string, file *File, probe flasher.Probe, port string,
 ) (*Attachment, error) {
+	// A name in desk.json stands for its probe.
 	if entry := (&choice{which: which, file: file}).named(); entry != nil {
 		which = entry.Probe
 	}
+
 	if which != "" && which != probe.Serial && which != port {
 		return nil, missing(b, which)
 	}
+
 	a := &Attachment{ProgrammerName: programmer, Probe: probe, Port: port, board: b, file: file}
 	return a, a.resolve()
 }
@@ -120,9 +125,11 @@ func (a *Attachment) Lease(ctx context.Context, dir string, wait time.Duration, 
 	if a.lease, err = a.takeLease(ctx, wait); err != nil {
 		return err
 	}
+
 	a.Config = config
 	a.Config.Flash, a.Config.Chip, a.Config.Reserved = a.board.Flash, a.board.Identification, reserved(a.board)
 	a.Config.Probe, a.Config.Held = a.Probe, a.lease.File()
+
 	if err := a.makeProgrammer(); err != nil {
 		a.lease.Release()
 		return err
@@ -176,14 +183,18 @@ func (a *Attachment) Relocate(ctx context.Context) error {
 	if a.Probe.Emulated != nil || !a.HasProbe() {
 		return nil // it is not on USB
 	}
+
 	all, err := attached.Units(probeID(a.board))
 	if err != nil {
 		return err
 	}
+
 	l, err := a.location.relocate(a.board, all)
 	if err != nil && !errors.Is(err, ErrMissing) {
 		return err
 	}
+
+	// If only the UART is missing, the lease still follows the probe.
 	return cmp.Or(a.moveLease(ctx, l), err)
 }
 
@@ -191,16 +202,21 @@ func (a *Attachment) Relocate(ctx context.Context) error {
 func (a *Attachment) moveLease(ctx context.Context, to location) (err error) {
 	moved := *a
 	moved.setLocation(to)
+
 	if moved.LeaseName() != a.LeaseName() {
 		if moved.lease, err = moved.takeLease(ctx, 0); err != nil {
 			return err
 		}
 	}
+
+	// Whichever lease is not in use in the end is released: the new one after an error, else the old one.
 	unused := moved.lease
 	moved.Config.Probe, moved.Config.Held = moved.Probe, moved.lease.File()
 	if err = moved.makeProgrammer(); err == nil {
 		unused, *a = a.lease, moved
 	}
+
+	// They are the same if the device has not moved.
 	if unused != a.lease {
 		unused.Release()
 	}

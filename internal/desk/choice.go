@@ -28,6 +28,7 @@ func (c *choice) location() (location, error) {
 			list = append(list, location{probe: probe})
 			continue
 		}
+
 		entry := c.entry(probe)
 		adapter := adapterID(c.board, entry)
 		for _, owner := range c.uartUnits(probe, adapter, entry) {
@@ -40,6 +41,7 @@ func (c *choice) location() (location, error) {
 			}
 		}
 	}
+
 	if len(list) == 0 {
 		return location{}, missing(c.board, c.which)
 	}
@@ -52,12 +54,15 @@ func (c *choice) address() (string, error) {
 	if d := c.named(); d != nil {
 		return d.Link.Address, nil
 	}
+
+	// A choice that is no address would be a name, and desk.json has no device of that name.
 	if _, _, err := net.SplitHostPort(c.which); c.which != "" && err != nil {
 		return "", missing(c.board, c.which)
 	}
 	if c.which != "" {
 		return c.which, nil
 	}
+
 	switch list := c.file.addresses(c.board.Name); len(list) {
 	case 0:
 		return c.board.Link.Address, nil
@@ -113,10 +118,13 @@ func (c *choice) probes() (list []attached.Unit) {
 		default:
 			match = u.Matches(c.which)
 		}
+
 		if match {
 			list = append(list, u)
 		}
 	}
+
+	// On a system that does not list USB devices, the probe cannot be seen, but its serial is known.
 	if len(list) == 0 && named != nil && named.Probe != "" && adapterID(c.board, *named) != "" &&
 		len(attached.USBDevices()) == 0 {
 		return []attached.Unit{{Serial: named.Probe, Unlisted: true}}
@@ -148,11 +156,14 @@ func (c *choice) uartUnits(probe attached.Unit, adapter string, entry Entry) (li
 	if adapter == "" {
 		return []attached.Unit{probe}
 	}
+
 	for _, u := range c.all {
 		if strings.EqualFold(u.ID, adapter) && !u.Same(probe) && (entry.Link.Serial == "" || u.Serial == entry.Link.Serial) {
 			list = append(list, u)
 		}
 	}
+
+	// A choice of the user counts before desk.json.
 	for _, narrower := range []func(attached.Unit) bool{
 		func(u attached.Unit) bool { return c.which != "" && u.Matches(c.which) },
 		func(u attached.Unit) bool { return entry.Link.Path != "" && u.Path == entry.Link.Path },
@@ -170,7 +181,9 @@ func (c *choice) ports(u attached.Unit, entry Entry) (list []attached.Port) {
 	if entry.Link.Interface != nil {
 		want = entry.Link.Interface
 	}
+
 	for _, p := range u.Ports {
+		// A port's name counts before the interface.
 		if p.Name == c.which {
 			return []attached.Port{p}
 		}

@@ -35,6 +35,7 @@ func describe(p attached.Port) string {
 			words = append(words, w.name+w.value)
 		}
 	}
+
 	switch {
 	case len(words) == 0:
 		return p.Name

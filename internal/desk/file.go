@@ -64,10 +64,13 @@ func ReadFile(path string) (*File, error) {
 		return nil, plainfile.Error("read", path, err)
 	}
 	defer r.Close()
+
+	// One byte more than allowed, so that parseFile finds a file that is too large.
 	data, err := io.ReadAll(io.LimitReader(r, maxFileBytes+1))
 	if err != nil {
 		return nil, plainfile.Error("read", path, err)
 	}
+
 	f, err := parseFile(path, data)
 	if err != nil {
 		return nil, failure.New(failure.Config, "fix it there: docs/devices.md describes the file", "%w", err)
@@ -83,14 +86,17 @@ func parseFile(path string, data []byte) (*File, error) {
 	if len(data) > maxFileBytes {
 		return invalid(0, errors.New("larger than 1 MiB"))
 	}
+
 	f := &File{}
 	lines, err := jsonfile.Decode(path, data, f)
 	if err != nil {
 		return nil, err
 	}
+
 	if f.Format != FileFormat {
 		return invalid(lines["format"], fmt.Errorf("unsupported format: not %d", FileFormat))
 	}
+
 	names := map[string]bool{}
 	for i, d := range f.Devices {
 		line := lines[fmt.Sprintf("devices[%d]", i)]
@@ -131,15 +137,18 @@ func (f *File) Find(name string) *Entry {
 // returns the entry. A name of another device is an error of class config, and changes nothing.
 func (f *File) Note(d Entry) (Entry, error) {
 	i := slices.IndexFunc(f.Devices, func(o Entry) bool { return d.Chip != "" && o.Chip == d.Chip })
+
 	if i < 0 {
 		i = slices.IndexFunc(f.Devices, func(o Entry) bool {
 			sameProbe := o.Probe == d.Probe && (!d.Shared || o.Link.Path == d.Link.Path)
 			return sameProbe && o.Board == d.Board && (d.Probe != "" || o.Link.Address == d.Link.Address)
 		})
 	}
+
 	if j := slices.IndexFunc(f.Devices, func(o Entry) bool { return o.Name == d.Name }); j >= 0 && j != i {
 		return Entry{}, failure.Errorf(failure.Config, "another device is called %q", d.Name)
 	}
+
 	if i < 0 {
 		if d.Name == "" {
 			d.Name = f.newName(d.Board)
@@ -147,6 +156,7 @@ func (f *File) Note(d Entry) (Entry, error) {
 		f.Devices = append(f.Devices, d)
 		return d, nil
 	}
+
 	old := &f.Devices[i]
 	if d.Name == "" {
 		d.Name = old.Name
@@ -192,6 +202,7 @@ func (f *File) behind(address string, probe flasher.Probe) (list []Entry) {
 			}
 			continue
 		}
+
 		samePath := d.Link.Path != "" && d.Link.Path == probe.USBPath
 		if d.Probe == probe.Serial && d.Probe != "" && (samePath || !probe.Shared) || d.Probe == "" && samePath {
 			list = append(list, d)

@@ -28,19 +28,24 @@ type Evidence struct {
 // counts before the ledger.
 func (e Evidence) Contradictions() (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+
+	// Boards may take turns behind one probe: an entry of the chosen one is enough.
 	if !slices.ContainsFunc(e.Entries, func(d Entry) bool { return d.Board == e.Board }) {
 		for _, d := range e.Entries {
 			add("by desk.json %s, a board %s, is behind this probe", d.Name, d.Board)
 		}
 	}
+
 	if e.Answered && e.BuiltFor != "" && e.BuiltFor != e.Board {
 		add("it runs build %s, which was made for board %s", e.BuildID, e.BuiltFor)
 	}
+
 	recorded := false // the ledger has an entry of the chip
 	if e.Answered && e.Chip != "" {
 		list = append(list, e.chipContradictions()...)
 		recorded = slices.ContainsFunc(e.Ledger, func(l ledger.Entry) bool { return l.Device == "chip:"+e.Chip })
 	}
+
 	if l := e.lastBehindProbe(); !recorded && len(e.Entries) == 0 && l.Board != "" && l.Board != e.Board {
 		add("by the ledger a board %s was behind this probe", l.Board)
 	}
@@ -55,6 +60,7 @@ func (e Evidence) chipContradictions() (list []string) {
 			add("the firmware answers from chip %s, not %s, which %s has by desk.json", e.Chip, d.Chip, d.Name)
 		}
 	}
+
 	if e.File != nil {
 		for _, d := range e.File.Devices {
 			if d.Chip == e.Chip && d.Board != e.Board {
@@ -62,6 +68,7 @@ func (e Evidence) chipContradictions() (list []string) {
 			}
 		}
 	}
+
 	for _, l := range e.Ledger {
 		if l.Device == "chip:"+e.Chip && l.Board != "" && l.Board != e.Board {
 			add("by the ledger chip %s is on a board %s", e.Chip, l.Board)

@@ -31,6 +31,7 @@ func List(all []*boards.Board) ([]Attached, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var list []Attached
 	listed := map[string]bool{} // USB paths
 	for _, p := range ports {
@@ -40,6 +41,8 @@ func List(all []*boards.Board) ([]Attached, error) {
 			Interface: p.Interface, Product: p.Product, Running: true,
 		})
 	}
+
+	// A probe with a serial port is in the list already.
 	for _, u := range attached.USBDevices() {
 		if kind := attached.ProbeKind(u.ID); kind != "" && !listed[u.Path] {
 			list = append(list, Attached{

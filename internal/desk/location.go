@@ -40,10 +40,13 @@ func (l location) link(b *boards.Board) Link {
 	if b.Link.ThroughProbe() {
 		return Link{Kind: b.Link.Kind, Path: l.probe.Path}
 	}
+
 	link := Link{Kind: b.Link.Kind, Path: l.uart.Path}
+	// The interface matters only where there are several.
 	if n, err := strconv.Atoi(l.uart.Interface); err == nil && len(l.uartUnit().Ports) > 1 {
 		link.Interface = &n
 	}
+
 	if l.adapter != nil {
 		link.USB, link.Serial = l.adapter.ID, l.adapter.Serial
 	}
@@ -68,6 +71,7 @@ func (l location) relocate(b *boards.Board, all []attached.Unit) (location, erro
 			list = append(list, location{probe: probe, address: l.address})
 			continue
 		}
+
 		if l.adapter == nil {
 			list = append(list, l.uartsOf(probe, location{probe: probe})...)
 			continue
@@ -76,7 +80,9 @@ func (l location) relocate(b *boards.Board, all []attached.Unit) (location, erro
 			list = append(list, l.uartsOf(adapter, location{probe: probe, adapter: &adapter})...)
 		}
 	}
+
 	if len(list) == 0 {
+		// The lease follows the probe, even without its UART.
 		if len(probes) == 1 {
 			l.probe = probes[0]
 		}
@@ -101,8 +107,10 @@ func onlyLocation(list []location, b *boards.Board) (location, error) {
 	if len(list) == 1 {
 		return list[0], nil
 	}
+
 	var ports []attached.Port
 	probes := slices.ContainsFunc(list, func(l location) bool { return !l.probe.Same(list[0].probe) })
+
 	for _, l := range list {
 		port := l.uart
 		if probes { // the user chooses one of them, not an adapter

@@ -78,10 +78,12 @@ func (f Facts) decide() Decision {
 	if f.Force {
 		return Decision{Write, all, "all of it, as asked"}
 	}
+
 	reason := f.answerDoubt()
 	if reason == "" {
 		return f.withInterrupted("firmware answered with build "+f.Image.ID(), nil)
 	}
+
 	if f.ReadBack != nil {
 		differ := differingFrom(all, f.ReadBack)
 		if len(differ) == 0 {
@@ -89,9 +91,11 @@ func (f Facts) decide() Decision {
 		}
 		return f.withInterrupted(fmt.Sprintf("%s; read back, %s", reason, countDiffering(differ, all)), differ)
 	}
+
 	if doubt := f.ledgerDoubt(); doubt != "" {
 		return Decision{Read, nil, reason + "; " + doubt}
 	}
+
 	recorded := map[uint64]string{}
 	for _, s := range f.Entry.Sectors {
 		recorded[s.Addr] = s.Digest
@@ -117,9 +121,11 @@ func (f Facts) withInterrupted(reason string, differ []Sector) Decision {
 			list = append(list, s)
 		}
 	}
+
 	if len(list) == 0 {
 		return Decision{Nothing, nil, reason}
 	}
+
 	if interrupted > 0 {
 		reason = fmt.Sprintf("%s; %d of %d sectors were being written when a flash was interrupted", reason, interrupted,
 			len(f.Image.Sectors))
@@ -168,6 +174,7 @@ func (f Facts) Differing() []Sector {
 // differingFrom returns the sectors whose digest is not the one at their address.
 func differingFrom(all []Sector, digests map[uint64]string) (list []Sector) {
 	for _, s := range all {
+		// A missing digest differs, too.
 		if digests[s.Addr] != s.Digest {
 			list = append(list, s)
 		}

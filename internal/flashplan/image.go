@@ -49,12 +49,14 @@ func ImageOf(b *boards.Board, i *image.Image) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	img := &Image{Image: i}
 	for _, l := range loads {
 		if err := img.put(b, l.Addr, l.Data); err != nil {
 			return nil, err
 		}
 	}
+
 	slices.SortFunc(img.Sectors, func(a, b Sector) int { return cmp.Compare(a.Addr, b.Addr) })
 	return img, img.identify(f, loads)
 }
@@ -74,10 +76,13 @@ func (img *Image) put(b *boards.Board, addr uint64, data []byte) error {
 
 func (img *Image) sectorAt(b *boards.Board, addr uint64) (*Sector, error) {
 	for i := range img.Sectors {
+		// Below the sector the difference wraps to a large number.
 		if s := &img.Sectors[i]; addr-s.Addr < s.Size {
 			return s, nil
 		}
 	}
+
+	// Each sector begins as erased: what the image does not fill keeps that value.
 	at, rated, err := b.SectorAt(addr)
 	if err != nil {
 		return nil, err
@@ -100,15 +105,19 @@ func (img *Image) identify(f *elf.File, loads []firmware.Segment) error {
 	if err != nil {
 		return err
 	}
+
 	_, id, err := firmware.BuildID(f, img.Path)
 	if err != nil {
 		return err
 	}
+
 	for i := range img.Sectors {
 		s := &img.Sectors[i]
 		s.Digest = cachekey.Digest(s.Data)
 		s.HasBuildID = id.Start-s.Addr < s.Size
 	}
+
+	// Every byte must be under the checksum, else a changed one could go unnoticed.
 	if err := firmware.CheckCovered(f, ranges); err != nil {
 		return failure.New(failure.Config, "build again", "%s: %w", img.Path, err)
 	}
@@ -141,11 +150,13 @@ func Blank(b *boards.Board) *Image {
 		if !r.Nonvolatile || r.Reserved || r.VerifiedByFirmware() {
 			continue
 		}
+
 		at, index := uint64(r.Origin), 0
 		for _, run := range r.Sectors {
 			data := bytes.Repeat([]byte{Erased}, int(run.Size))
 			digest := cachekey.Digest(data)
 			for range run.Count {
+				// All sectors of a run share their data, which nothing changes.
 				s := boards.Sector{Index: index, Addr: at, Size: uint64(run.Size)}
 				img.Sectors = append(img.Sectors,
 					Sector{Sector: s, Data: data, Digest: digest, Rated: r.EraseCycles})
@@ -171,6 +182,7 @@ func (img *Image) Job(sectors []Sector) flasher.Job {
 		job.Erase = append(job.Erase, s.Sector)
 		job.Write = append(job.Write, s.Segment())
 	}
+
 	if id == nil { // even if unchanged: the build id must not be valid while the rest changes
 		for _, s := range img.Sectors {
 			if s.HasBuildID {
@@ -179,9 +191,11 @@ func (img *Image) Job(sectors []Sector) flasher.Job {
 			}
 		}
 	}
+
 	if id != nil {
 		job.Write = append(job.Write, id.Segment())
 	}
+
 	for _, s := range img.readable() {
 		job.Verify = append(job.Verify, s.Segment())
 	}

@@ -44,6 +44,7 @@ func (h Holder) String() string {
 	if h.PID == 0 {
 		return "another process"
 	}
+
 	owner := ""
 	if h.User != "" {
 		owner = " of user " + h.User
@@ -89,6 +90,7 @@ func ShareLeases(dir string) error {
 	if err != nil {
 		return fmt.Errorf("lease: %w", err)
 	}
+
 	if !info.IsDir() || !isShared(info.Mode()) {
 		return failure.New(failure.Config, "as its owner: chmod 1777 "+command.Quote(dir)+"; remove it if it is no folder",
 			"not every user can create files in %s, the folder for leases of probes", dir)
@@ -101,11 +103,14 @@ func makeShared(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
+
 	temp, err := os.MkdirTemp(filepath.Dir(dir), ".boardsmith-")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(temp) // unless it was renamed to dir
+
+	// Before the rename, so that nobody finds the folder with another mode.
 	if err := os.Chmod(temp, sharedMode); err != nil {
 		return err
 	}
@@ -132,6 +137,7 @@ func Take(ctx context.Context, dir, device string, wait time.Duration) (*Lease, 
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("lease: %w", err)
 	}
+
 	name := filepath.Join(abspath.Of(dir), deviceFile(device))
 	start := time.Now()
 	for {
@@ -164,6 +170,7 @@ func tryLease(name string) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	ok, err := filelock.Try(f)
 	if ok {
 		ok, err = filelock.IsAt(f, path) // false if the file was removed: the next attempt creates a new one
@@ -172,6 +179,7 @@ func tryLease(name string) (*Lease, error) {
 		f.Close()
 		return nil, err
 	}
+
 	note, err := writeHolder(name)
 	if err != nil {
 		f.Close()
@@ -186,6 +194,8 @@ func openShared(path string) (*os.File, error) {
 	const tries, mode = 10, 0o644
 	for range tries {
 		f, err := os.OpenFile(path, os.O_RDWR|openFlags, 0)
+
+		// Another user's file: a lock needs no right to write.
 		if errors.Is(err, fs.ErrPermission) {
 			f, err = os.OpenFile(path, os.O_RDONLY|openFlags, 0)
 		}
@@ -198,10 +208,13 @@ func openShared(path string) (*os.File, error) {
 		if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
 			continue // another process was faster
 		}
+
 		if err != nil {
 			f.Close()
 			return nil, err
 		}
+
+		// Anybody may have put something else there.
 		if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 			f.Close()
 			return nil, cmp.Or(err, fmt.Errorf("%s is not a file", path))
@@ -225,6 +238,7 @@ func writeHolder(name string) (*os.File, error) {
 	if u, err := user.Current(); err == nil {
 		id, h.User = u.Uid, u.Username
 	}
+
 	data, err := json.Marshal(h)
 	if err != nil {
 		return nil, err
@@ -233,6 +247,7 @@ func writeHolder(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	err = f.Truncate(0)
 	if err == nil {
 		_, err = f.WriteAt(data, 0)
@@ -264,10 +279,13 @@ func readHolder(path string) (h Holder) {
 		return Holder{}
 	}
 	defer f.Close()
+
 	data, err := io.ReadAll(io.LimitReader(f, maxHolderBytes))
 	if err != nil || json.Unmarshal(data, &h) != nil {
 		return Holder{} // empty, or half-written
 	}
+
+	// Any user may have written it: control characters would change the terminal.
 	h.Name, h.User = printable(h.Name), printable(h.User)
 	return h
 }

@@ -96,6 +96,7 @@ func (e *Entry) Sector(addr, size uint64) *SectorEntry {
 		}
 		return 1
 	})
+
 	to := from
 	entry := SectorEntry{Addr: addr, Size: size}
 	var parts []SectorEntry // entries that overlap it
@@ -105,6 +106,8 @@ func (e *Entry) Sector(addr, size uint64) *SectorEntry {
 			return &e.Sectors[to]
 		}
 		entry.Erases = max(entry.Erases, s.Erases)
+
+		// What is left of an entry on either side keeps its count, but its content is unknown.
 		if s.Addr < addr {
 			parts = append(parts, SectorEntry{Addr: s.Addr, Size: addr - s.Addr, Erases: s.Erases})
 		}
@@ -112,10 +115,12 @@ func (e *Entry) Sector(addr, size uint64) *SectorEntry {
 			parts = append(parts, SectorEntry{Addr: addr + size, Size: s.End() - addr - size, Erases: s.Erases})
 		}
 	}
+
 	i := 0
 	if len(parts) > 0 && parts[0].Addr < addr {
 		i = 1
 	}
+
 	e.Sectors = slices.Replace(e.Sectors, from, to, slices.Insert(parts, i, entry)...)
 	return &e.Sectors[from+i]
 }
@@ -133,9 +138,11 @@ func (e *Entry) find(addr, size uint64) *SectorEntry {
 // adds the erase counts, once. The contents come from the later entry, except for sectors that e is changing and old
 // never erased.
 func (e *Entry) Adopt(old Entry) {
+	// A crash may have left the old entry after it was adopted.
 	if old.Seen.Equal(e.Adopted) && !old.Seen.IsZero() {
 		return
 	}
+
 	later := old.Seen.After(e.Seen)
 	for _, s := range old.Sectors {
 		recorded := e.find(s.Addr, s.Size) != nil
@@ -146,8 +153,10 @@ func (e *Entry) Adopt(old Entry) {
 			own.Digest = s.Digest
 		}
 	}
+
 	e.Flashes += old.Flashes
 	e.Failures += old.Failures
+
 	if later {
 		e.Image, e.BuildID, e.Dirty = old.Image, old.BuildID, old.Dirty
 		e.Verified, e.LastReason = old.Verified, old.LastReason
@@ -168,6 +177,7 @@ func New(dir string) *Ledger { return &Ledger{abspath.Of(dir), syncDir} }
 // and names it in Lost. Errors: those of the file system.
 func (l *Ledger) Load(device string) (Entry, error) {
 	fresh := Entry{Format: ledgerFormat, Device: device}
+
 	path := l.path(device)
 	data, err := readBounded(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -176,10 +186,13 @@ func (l *Ledger) Load(device string) (Entry, error) {
 	if err != nil && !errors.Is(err, errDamaged) {
 		return Entry{}, fmt.Errorf("ledger: %w", err)
 	}
+
 	e, err := parseLedger(data)
 	if err == nil && e.Device == device {
 		return e, nil
 	}
+
+	// The file is kept for the user: the log of a flash names it.
 	fresh.Lost = path + ".unreadable"
 	if err := os.Rename(path, fresh.Lost); err != nil {
 		return Entry{}, fmt.Errorf("ledger: %w", err)
@@ -206,9 +219,11 @@ func parseLedger(data []byte) (Entry, error) {
 	if err := dec.Decode(&e); err != nil {
 		return Entry{}, err
 	}
+
 	if e.Format != ledgerFormat || dec.More() {
 		return Entry{}, errDamaged
 	}
+
 	overlap := false
 	for i, s := range e.Sectors {
 		if s.Size == 0 || s.Erases < 0 || s.End() < s.Addr {
@@ -216,6 +231,8 @@ func parseLedger(data []byte) (Entry, error) {
 		}
 		overlap = overlap || i > 0 && s.Addr < e.Sectors[i-1].End()
 	}
+
+	// Old files may have overlapping sectors.
 	if overlap {
 		e.Sectors = splitOverlaps(e.Sectors)
 	}
@@ -245,6 +262,7 @@ func (l *Ledger) Save(e Entry) error {
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
+
 	err = l.mkdir()
 	if err == nil {
 		err = atomicwriter.WriteFile(l.path(e.Device), append(data, '\n'), 0o644)
@@ -264,6 +282,7 @@ func (l *Ledger) mkdir() error {
 	for dir := l.dir; !exists(dir); dir = filepath.Dir(dir) {
 		parents = append(parents, filepath.Dir(dir))
 	}
+
 	if err := os.MkdirAll(l.dir, 0o755); err != nil {
 		return err
 	}
@@ -303,11 +322,13 @@ func (l *Ledger) List() ([]Entry, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
+
 	var list []Entry
 	for _, f := range files {
 		if filepath.Ext(f.Name()) != entryExtension {
 			continue
 		}
+
 		data, err := readBounded(filepath.Join(l.dir, f.Name()))
 		if errors.Is(err, errDamaged) || errors.Is(err, fs.ErrNotExist) { // removed meanwhile
 			continue

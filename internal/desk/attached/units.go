@@ -42,6 +42,7 @@ func (u Unit) Candidates(all []Unit) (list []Unit) {
 	if u.Unlisted {
 		return []Unit{u}
 	}
+
 	for _, o := range all {
 		same := false
 		switch {
@@ -52,10 +53,12 @@ func (u Unit) Candidates(all []Unit) (list []Unit) {
 		case len(u.Ports) > 0:
 			same = o.Matches(u.Ports[0].Name)
 		}
+
 		if same {
 			list = append(list, o)
 		}
 	}
+
 	i := slices.IndexFunc(list, func(o Unit) bool { return u.Path != "" && o.Path == u.Path })
 	if len(list) > 1 && i >= 0 {
 		return list[i : i+1]
@@ -70,7 +73,9 @@ func Units(probe string) (all []Unit, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, p := range ports {
+		// Without a path, as on macOS and Windows, the serial has to show which ports are of one device.
 		i := slices.IndexFunc(all, func(u Unit) bool {
 			return p.Path != "" && u.Path == p.Path || p.Path == "" && p.Serial != "" && u.ID == p.USB && u.Serial == p.Serial
 		})
@@ -79,12 +84,16 @@ func Units(probe string) (all []Unit, err error) {
 		}
 		all[i].Ports = append(all[i].Ports, p)
 	}
+
+	// A probe without a UART has no port.
 	for _, d := range USBDevices() {
 		isProbe := ProbeKind(d.ID) != "" || strings.EqualFold(d.ID, probe)
 		if isProbe && !slices.ContainsFunc(all, func(u Unit) bool { return u.Path == d.Path }) {
 			all = append(all, Unit{ID: d.ID, Serial: d.Serial, Path: d.Path})
 		}
 	}
+
+	// Serials of one vendor may be equal, and devices without one cannot be told apart.
 	for i := range all {
 		for j, o := range all {
 			same := o.Serial == all[i].Serial && (o.Serial != "" || o.ID == all[i].ID)

@@ -25,6 +25,7 @@ func usbLocation(port string) (path, number string) {
 	if err != nil {
 		return "", ""
 	}
+
 	for _, name := range strings.Split(filepath.ToSlash(dir), "/") {
 		if usbPath.MatchString(name) {
 			path, number = name, "" // the last one is the device, those before it are hubs
@@ -54,6 +55,7 @@ func USBDevices() []USBDevice {
 		if !usbPath.MatchString(filepath.Base(dir)) {
 			continue // an interface of one
 		}
+
 		attribute := func(name string) string {
 			text, _ := os.ReadFile(filepath.Join(dir, name)) // attributes may be missing
 			return strings.TrimSpace(string(text))
@@ -63,6 +65,7 @@ func USBDevices() []USBDevice {
 			Serial: attribute("serial"), Path: filepath.Base(dir), Release: attribute("bcdDevice"),
 			Product: strings.TrimSpace(attribute("manufacturer") + " " + attribute("product")),
 		}
+
 		if bus, dev := attribute("busnum"), attribute("devnum"); bus != "" && dev != "" {
 			d.Node = filepath.Join("/dev/bus/usb", pad3(bus), pad3(dev))
 		}

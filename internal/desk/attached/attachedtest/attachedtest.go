@@ -24,12 +24,14 @@ func SetUSB(t *testing.T, devices ...string) {
 	old := attached.Sysfs
 	attached.Sysfs = t.TempDir()
 	t.Cleanup(func() { attached.Sysfs = old })
+
 	for _, d := range devices {
 		words := append(strings.Fields(d), "")
 		dir := filepath.Join(attached.Sysfs, "bus", "usb", "devices", words[0])
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
+
 		vendor, product, _ := strings.Cut(words[1], ":")
 		for name, text := range map[string]string{"idVendor": vendor, "idProduct": product, "serial": words[2]} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o644); err != nil {
