@@ -58,6 +58,7 @@ func (i *Image) ELF() (*elf.File, error) {
 	if cachekey.Digest(data) != i.Digest {
 		return nil, i.isAnother()
 	}
+
 	f, err := elf.NewFile(bytes.NewReader(data))
 	if err != nil {
 		return nil, failure.New(failure.Config, "build again", "%s: %w", i.Path, err)
@@ -98,11 +99,13 @@ func (i *Image) unchanged() error {
 	if err != nil {
 		return plainfile.Error("read", i.Path, err)
 	}
+
 	defer f.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
 		return plainfile.Error("read", i.Path, err)
 	}
+
 	if hex.EncodeToString(h.Sum(nil)) != i.Digest {
 		return i.isAnother()
 	}

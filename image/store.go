@@ -85,12 +85,15 @@ func storedLandmarks(c *cache.Cache, of cache.EntryInfo) (l firmware.Landmarks, 
 	if m == nil {
 		return l, errors.New("it is of another version of boardsmith")
 	}
+
+	// The image's label has only the beginning of their digest.
 	list, err := c.Images(func(e cache.EntryInfo) bool {
 		return e.Label == landmarksLabel && strings.HasPrefix(hex.EncodeToString(e.Key[:]), m[3])
 	})
 	if err != nil {
 		return l, err
 	}
+
 	for _, e := range list {
 		if path, ok := c.Image(e); ok {
 			data, err := os.ReadFile(path)
@@ -119,6 +122,7 @@ func keepImage(c *cache.Cache, i *Image) error {
 	if err := keepLandmarks(c, i.Landmarks); err != nil {
 		return err
 	}
+
 	info, err := os.Stat(i.Path)
 	if err != nil {
 		return err
@@ -127,9 +131,12 @@ func keepImage(c *cache.Cache, i *Image) error {
 	if err != nil || len(digest) != sha256.Size {
 		return fmt.Errorf("%q is no digest", i.Digest)
 	}
+
+	// Its content need not be read.
 	if c.HasImage(cachekey.Key(digest), i.label(), info.Size()) {
 		return nil
 	}
+
 	data, err := os.ReadFile(i.Path)
 	if err != nil {
 		return err
@@ -143,24 +150,29 @@ func keepImage(c *cache.Cache, i *Image) error {
 // Intact returns the image with an existing file: its own or, if a later build replaced that, the cache's. Its paths
 // are absolute. Without either file it returns an error of class config.
 func (s Store) Intact(i *Image) (*Image, error) {
+	// A copy: the caller's image stays as it is.
 	absolute := *i
 	abspath.Fix(&absolute.Path, &absolute.Map, &absolute.Bin, &absolute.Hex, &absolute.ExtraBin, &absolute.BuildDir)
 	if !reflect.DeepEqual(absolute, *i) {
 		i = &absolute
 	}
+
 	changed := i.unchanged()
 	if changed == nil {
 		return i, nil
 	}
+
 	c := cache.OrDefault(s.Cache)
 	if c == nil {
 		return nil, changed
 	}
+
 	list, _ := c.Images(func(of cache.EntryInfo) bool {
 		return hex.EncodeToString(of.Key[:]) == i.Digest && of.Label == i.label()
 	})
 	for _, of := range list {
 		if path, ok := c.Image(of); ok {
+			// The other forms of the image were not kept.
 			stored := *i
 			stored.Path, stored.Map, stored.Bin, stored.Hex, stored.ExtraBin = path, "", "", "", ""
 			return &stored, nil
@@ -186,11 +198,13 @@ func (s Store) FindWhich(name string, is func(*Image) bool) (*Image, error) {
 		return nil, failure.New(failure.Config, failure.Target("cache:list")+" shows those there are",
 			"%q is not the beginning of a build id or of an image's SHA-256 (6 to 64 hexadecimal digits)", name)
 	}
+
 	c := cache.OrDefault(s.Cache)
 	if c == nil {
 		return nil, failure.New(failure.Config, "set HOME or BOARDSMITH_HOME", "image %s: this system has no cache folder",
 			name)
 	}
+
 	list, err := c.Images(func(of cache.EntryInfo) bool {
 		return of.Label != landmarksLabel &&
 			(strings.HasPrefix(of.Label, name) || strings.HasPrefix(hex.EncodeToString(of.Key[:]), name))
@@ -198,6 +212,7 @@ func (s Store) FindWhich(name string, is func(*Image) bool) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	newest := map[string]*Image{}
 	for _, of := range slices.Backward(list) { // reading marks as used: the newest last
 		if path, ok := c.Image(of); ok {
@@ -205,13 +220,18 @@ func (s Store) FindWhich(name string, is func(*Image) bool) (*Image, error) {
 			if err != nil {
 				return nil, err
 			}
+
+			// Files of one build that load the same bytes are one image.
 			newest[i.String()+loads] = i
 		}
 	}
+
+	// Only several are compared, since that reads their files.
 	images := slices.Collect(maps.Values(newest))
 	if len(images) > 1 {
 		images = slices.DeleteFunc(images, func(i *Image) bool { return !is(i) })
 	}
+
 	switch len(images) {
 	case 0:
 		return nil, failure.New(failure.Config,
@@ -221,6 +241,7 @@ func (s Store) FindWhich(name string, is func(*Image) bool) (*Image, error) {
 	case 1:
 		return images[0], nil
 	}
+
 	var names []string
 	for _, i := range images {
 		names = append(names, fmt.Sprintf("%v (SHA-256 %s)", i, i.Digest))
@@ -236,19 +257,23 @@ func storedImage(c *cache.Cache, path string, of cache.EntryInfo) (i *Image, loa
 	if err != nil {
 		return nil, "", failure.New(failure.Config, "build it again", "%s: %w", path, err)
 	}
+
 	id, board, _ := ParseLabel(of.Label)
 	i = &Image{Path: path, Digest: hex.EncodeToString(of.Key[:]), Board: board, UpToDate: true, Landmarks: marks}
 	_, _ = hex.Decode(i.BuildID[:], []byte(id)) // the label's pattern says that it is one
+
 	f, err := elf.Open(path)
 	if err != nil {
 		return nil, "", failure.New(failure.Config, "build it again", "%s: %w", path, err)
 	}
 	defer f.Close()
 	i.Size = SizeOf(f)
+
 	segments, err := firmware.Loads(f, path)
 	if err != nil {
 		return nil, "", err
 	}
+
 	h := sha256.New()
 	for _, s := range segments {
 		fmt.Fprintf(h, "%x %x\n", s.Addr, sha256.Sum256(s.Data))

@@ -141,28 +141,35 @@ func (c *callFrames) add(data []byte, eh bool, at uint64) error {
 	for pos := uint64(0); pos < uint64(len(data)); {
 		r := frameReader{order: c.order, word: c.word, b: data[pos:]}
 		size, idBytes := r.unsigned(4), 4
+		// An escape announces the 64-bit format, in which the id is longer, too.
 		if size == 0xffffffff {
 			size, idBytes = r.unsigned(8), 8
 		}
+
 		head := uint64(len(data)) - pos - uint64(len(r.b)) // bytes of the length
 		body := r.take(size)
 		if r.bad {
 			return errFrames
 		}
+
 		start := pos
 		pos += head + size
 		if len(body) == 0 {
 			continue // end mark of .eh_frame
 		}
+
 		e := frameReader{order: c.order, word: c.word, b: body}
 		id := e.unsigned(idBytes)
 		if e.bad {
 			return errFrames
 		}
+
+		// In .eh_frame, a CIE has the id 0, and an FDE's id is the distance back to its CIE.
 		isCIE, cieAt := id == 0xffffffff && idBytes == 4 || id == ^uint64(0), id
 		if eh {
 			isCIE, cieAt = id == 0, start+head-id
 		}
+
 		if isCIE {
 			cie, err := e.cie()
 			if err != nil {
@@ -180,6 +187,7 @@ func (c *callFrames) add(data []byte, eh bool, at uint64) error {
 			c.fdes = append(c.fdes, f)
 		}
 	}
+
 	slices.SortStableFunc(c.fdes, func(a, b frameFDE) int {
 		switch {
 		case a.low < b.low:
@@ -200,15 +208,18 @@ func (r *frameReader) cie() (*frameCIE, error) {
 	if version >= 4 {
 		r.take(2) // sizes of addresses and segments
 	}
+
 	c.codeAlign, c.dataAlign = r.uleb(), r.sleb()
 	if version == 1 {
 		c.returns = r.unsigned(1)
 	} else {
 		c.returns = r.uleb()
 	}
+
 	if len(augmentation) > 0 && augmentation[0] == 'z' {
 		c.augmented = true
 		a := frameReader{order: r.order, word: r.word, b: r.take(r.uleb())}
+		// The letters stand in the order of their data. Only R, the encoding of addresses, matters here.
 		for _, letter := range augmentation[1:] {
 			switch letter {
 			case 'R':
@@ -220,6 +231,7 @@ func (r *frameReader) cie() (*frameCIE, error) {
 			}
 		}
 	}
+
 	c.program = r.b
 	if r.bad {
 		return nil, errFrames
@@ -234,6 +246,8 @@ func (r *frameReader) fde(c *frameCIE, end uint64) frameFDE {
 		return frameFDE{}
 	}
 	f := frameFDE{cie: c}
+
+	// A distance wraps around in 32 bits, as the addresses do.
 	f.low = r.pointer(c.pointers, end-uint64(len(r.b)))
 	if r.word == 4 {
 		f.low = uint64(uint32(f.low))
@@ -242,6 +256,7 @@ func (r *frameReader) fde(c *frameCIE, end uint64) frameFDE {
 	if c.augmented {
 		r.take(r.uleb())
 	}
+
 	f.program = r.b
 	return f
 }
@@ -292,6 +307,8 @@ func (c *callFrames) row(f frameFDE, pc uint64) (frameRow, error) {
 	if err := m.run(f.cie.program); err != nil {
 		return frameRow{}, err
 	}
+
+	// What the CIE's program leaves is what restore goes back to.
 	m.initial, m.at = m.row.clone(), f.low
 	if err := m.run(f.program); err != nil {
 		return frameRow{}, err
@@ -369,6 +386,7 @@ func (m *frameMachine) extended(r *frameReader, op byte) {
 		reg := r.uleb()
 		m.set(reg, frameRule{ruleRegister, 0, r.uleb()})
 	case 0x0a: // remember_state
+		// A limit to the memory that damaged data can take.
 		if len(m.saved) > 64 {
 			r.bad = true
 			return
@@ -436,17 +454,21 @@ func (c *callFrames) caller(pc uint64, s frameState, sp uint64, memory func(uint
 	if !ok {
 		return nil, 0, false
 	}
+
 	row, err := c.row(f, pc)
 	base, ok := s[row.register]
 	if err != nil || row.computed || !ok {
 		return nil, 0, false
 	}
+
 	cfa := base + uint64(row.offset)
 	if c.word == 4 {
 		cfa = uint64(uint32(cfa))
 	}
+
 	caller := maps.Clone(s)
 	for register, rule := range row.rules {
+		// Without a value the register is unknown in the caller.
 		delete(caller, register)
 		v, ok := uint64(0), false
 		switch rule.kind {
@@ -461,6 +483,8 @@ func (c *callFrames) caller(pc uint64, s frameState, sp uint64, memory func(uint
 			caller[register] = v
 		}
 	}
+
+	// The frame's address is the value of the stack pointer before the call.
 	caller[sp] = cfa
 	ret, ok := caller[f.cie.returns]
 	return caller, ret, ok

@@ -54,12 +54,14 @@ func (m *Image) read() (err error) {
 	if m.file.Class == elf.ELFCLASS64 {
 		m.calls.word = 8
 	}
+
 	for _, s := range m.file.Sections {
 		isCode := s.Flags&elf.SHF_EXECINSTR != 0 && s.Type == elf.SHT_PROGBITS
 		isFrames := s.Name == ".debug_frame" || s.Name == ".eh_frame"
 		if !isCode && !isFrames || s.Type == elf.SHT_NOBITS {
 			continue
 		}
+
 		b, err := s.Data()
 		if err != nil {
 			return err
@@ -72,6 +74,7 @@ func (m *Image) read() (err error) {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
+
 	symbols, err := m.file.Symbols()
 	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
 		return err
@@ -82,6 +85,7 @@ func (m *Image) read() (err error) {
 			m.functions = append(m.functions, s)
 		}
 	}
+
 	slices.SortStableFunc(m.functions, func(a, b elf.Symbol) int {
 		switch {
 		case a.Value < b.Value:
@@ -91,6 +95,7 @@ func (m *Image) read() (err error) {
 		}
 		return 0
 	})
+
 	m.dwarf, err = m.file.DWARF()
 	if err != nil {
 		m.dwarf = nil // stripped: use symbols only
@@ -127,10 +132,12 @@ func (m *Image) FramesAt(pc uint64) []fault.Frame {
 	if m.dwarf == nil {
 		return []fault.Frame{frame}
 	}
+
 	unit, nest := m.entriesAt(pc)
 	if unit == nil {
 		return []fault.Frame{frame}
 	}
+
 	lines, err := m.dwarf.LineReader(unit)
 	if err != nil || lines == nil {
 		return []fault.Frame{frame}
@@ -139,8 +146,10 @@ func (m *Image) FramesAt(pc uint64) []fault.Frame {
 	if len(nest) == 0 {
 		return []fault.Frame{frame}
 	}
+
 	var frames []fault.Frame
 	for i := len(nest) - 1; i >= 0; i-- {
+		// The outermost entry is the function itself. Each inlined one has the line of its call.
 		frame.Inlined = i > 0
 		if name := m.nameOf(nest[i]); name != "" {
 			frame.Function = name
@@ -158,6 +167,8 @@ func (m *Image) functionName(pc uint64) string {
 		if s.Value > pc {
 			continue
 		}
+
+		// A function in assembler may have no size: it ends where the next one begins.
 		if pc < s.Value+s.Size || s.Size == 0 && m.IsCode(pc) {
 			return s.Name
 		}
@@ -201,11 +212,13 @@ func (m *Image) inlinedAt(r *dwarf.Reader, pc uint64, depth int) []*dwarf.Entry 
 		if err != nil || e == nil || e.Tag == 0 || depth > maxNest {
 			return nil
 		}
+
 		inlined := e.Tag == dwarf.TagInlinedSubroutine
 		if !inlined && e.Tag != dwarf.TagLexDwarfBlock || !m.covers(e, pc) {
 			r.SkipChildren()
 			continue
 		}
+
 		var nest []*dwarf.Entry
 		if inlined {
 			nest = append(nest, e)
@@ -233,10 +246,12 @@ func (m *Image) covers(e *dwarf.Entry, pc uint64) bool {
 
 // nameOf returns a function's name, for an inlined one from its origin.
 func (m *Image) nameOf(e *dwarf.Entry) string {
+	// The name may be in the abstract origin, or in that one's specification.
 	for range 4 {
 		if name, ok := e.Val(dwarf.AttrName).(string); ok {
 			return name
 		}
+
 		origin, ok := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset)
 		if !ok {
 			origin, ok = e.Val(dwarf.AttrSpecification).(dwarf.Offset)
@@ -244,6 +259,7 @@ func (m *Image) nameOf(e *dwarf.Entry) string {
 		if !ok {
 			return ""
 		}
+
 		r := m.dwarf.Reader()
 		r.Seek(origin)
 		next, err := r.Next()
@@ -260,6 +276,7 @@ func lineAt(lines *dwarf.LineReader, pc uint64) (string, int) {
 	var e, last dwarf.LineEntry
 	start := uint64(0)
 	for first := true; lines.Next(&e) == nil; last = e {
+		// The first entry of a sequence has none before it.
 		if first {
 			start, first = e.Address, e.EndSequence
 			continue

@@ -16,6 +16,8 @@ import (
 func (m *Image) Explain(rec *fault.Record, called string) fault.Explanation {
 	e := fault.Explanation{Frames: m.frames(rec)}
 	e.Operator = m.operatorIn(e.Frames)
+
+	// The host's call is certain, the chain may be cut off or guessed.
 	if m.isOperator(called) {
 		e.Operator = called
 	}
@@ -30,9 +32,12 @@ func (m *Image) operatorIn(frames []fault.Frame) string {
 		if !m.inOperator(f) || f.Guessed {
 			continue
 		}
+
+		// A frame without a caller may be a callee of the operator.
 		if i+1 == len(frames) {
 			return ""
 		}
+
 		caller := frames[i+1]
 		if caller.Guessed || !m.folders.InRuntime(caller.File) && (!m.folders.InModel(caller.File) || !runsModel(caller)) {
 			return ""

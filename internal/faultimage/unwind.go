@@ -53,10 +53,12 @@ func (m *Image) frames(rec *fault.Record) []fault.Frame {
 	if !ok || rec.WordBytes != m.calls.word {
 		return nil
 	}
+
 	u := unwinder{Image: m, machine: proc, bias: m.loadBias(rec)}
 	if rec.SPValid {
 		u.stack = stackPart{m.stackAt(rec), rec.Stack, m.calls.order, m.calls.word}
 	}
+
 	u.state = frameState{}
 	for i, v := range rec.Registers {
 		u.state[proc.first+uint64(i)] = v
@@ -65,6 +67,7 @@ func (m *Image) frames(rec *fault.Record) []fault.Frame {
 	if proc.hasLR {
 		u.state[proc.lr] = rec.LR
 	}
+
 	if rec.PCValid {
 		u.unwind(m.withoutThumb(rec.PC - u.bias))
 	} else {
@@ -84,6 +87,7 @@ func (m *Image) stackAt(rec *fault.Record) uint64 {
 		if rec.SP < start && start-rec.SP <= maxFrame {
 			return start
 		}
+		// sp is inside this stack.
 		if rec.SP >= start && rec.SP-start <= maxStack {
 			break
 		}
@@ -123,14 +127,18 @@ func (u *unwinder) unwind(pc uint64) {
 		if !first {
 			call-- // pc is a return address: the call is before it
 		}
+
 		caller, ret, ok := u.calls.caller(call, u.state, u.sp, u.stack.read)
 		if !ok && first {
 			caller, ret, ok = u.leafCaller()
 		}
+
+		// A caller's frame lies above that of its callee; otherwise the chain might not end.
 		if !ok || !first && caller[u.sp] <= u.state[u.sp] {
 			u.scan()
 			return
 		}
+
 		pc = u.withoutThumb(ret - u.bias)
 		if !u.IsCode(pc) {
 			u.end(ret)
@@ -140,6 +148,7 @@ func (u *unwinder) unwind(pc uint64) {
 			u.scan()
 			return
 		}
+
 		u.state, first = caller, false
 		u.addFrames(pc-1, false)
 	}
@@ -154,6 +163,7 @@ func (u *unwinder) leafCaller() (frameState, uint64, bool) {
 		ret, ok = u.stack.read(u.state[u.sp])
 		caller[u.sp] += uint64(u.stack.word) // RET pops it
 	}
+
 	if !ok || !u.afterCall(u.Image, u.withoutThumb(ret-u.bias)) {
 		return nil, 0, false
 	}
@@ -181,9 +191,12 @@ func (u *unwinder) scan() {
 		if !ok {
 			return
 		}
+
+		// In Thumb code a return address is odd.
 		if u.file.Machine == elf.EM_ARM && v&1 == 0 {
 			continue
 		}
+
 		pc := u.withoutThumb(v - u.bias)
 		if u.IsCode(pc) && u.afterCall(u.Image, pc) {
 			u.addFrames(pc-1, true)
@@ -209,6 +222,7 @@ func afterThumbCall(m *Image, pc uint64) bool {
 			return true
 		}
 	}
+
 	b := m.codeBefore(pc, 2)
 	return b != nil && m.file.ByteOrder.Uint16(b)&0xff87 == 0x4780
 }
@@ -221,6 +235,7 @@ func afterRISCVCall(m *Image, pc uint64) bool {
 			return true
 		}
 	}
+
 	b := m.codeBefore(pc, 2)
 	if b == nil {
 		return false

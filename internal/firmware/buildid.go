@@ -22,14 +22,18 @@ func BuildID(f *elf.File, path string) (id [16]byte, at Range, err error) {
 	if s == nil || s.Type != elf.SHT_NOTE || s.Flags&elf.SHF_ALLOC == 0 {
 		return id, at, noBuildID(path, "no build id")
 	}
+
 	note, err := s.Data()
 	if err != nil {
 		return id, at, failure.New(failure.Link, "build again", "%s: %w", path, err)
 	}
+
+	// A note has the sizes of its name and its content, a type, the name and the content.
 	if len(note) < BuildIDOffset || f.ByteOrder.Uint32(note[8:]) != buildIDType ||
 		string(note[12:BuildIDOffset]) != "GNU\x00" {
 		return id, at, noBuildID(path, "a section "+BuildIDSection+" without a build id")
 	}
+
 	if size := f.ByteOrder.Uint32(note[4:]); size < uint32(len(id)) || len(note) < BuildIDOffset+len(id) {
 		return id, at, noBuildID(path, "a build id of less than 16 bytes")
 	}

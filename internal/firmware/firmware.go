@@ -31,6 +31,7 @@ func Loads(f *elf.File, path string) (loads []Segment, err error) {
 		if p.Type != elf.PT_LOAD || p.Filesz == 0 {
 			continue
 		}
+
 		data := make([]byte, p.Filesz)
 		if _, err := p.ReadAt(data, 0); err != nil {
 			return nil, failure.New(failure.Config, "build again", "%s: %w", path, err)
@@ -47,6 +48,7 @@ func Symbols(f *elf.File, path string) (map[string]uint64, error) {
 	if err != nil {
 		return nil, failure.New(failure.Config, "build again", "%s: %w", path, err)
 	}
+
 	at := map[string]uint64{}
 	for _, s := range symbols {
 		at[s.Name] = s.Value
@@ -64,6 +66,8 @@ func CheckCovered(f *elf.File, parts []Range) error {
 		if p.Type != elf.PT_LOAD {
 			continue
 		}
+
+		// Parts may follow each other without a gap, so that several may cover one segment.
 		for addr, end := p.Paddr, p.Paddr+p.Filesz; addr < end; {
 			i := slices.IndexFunc(parts, func(r Range) bool { return addr >= r.Start && addr < r.End })
 			if i < 0 {
@@ -113,17 +117,21 @@ func PartsOf(ranges []Range, loads []Segment, path string, hole byte) (Parts, er
 	for n, r := range ranges {
 		at := r.Start
 		for _, l := range loads {
+			// A larger hole is no padding: the range then counts as incomplete.
 			if l.End() <= at || l.Addr >= r.End || l.Addr > at && l.Addr-at > maxHole {
 				continue
 			}
+
 			if l.Addr > at {
 				parts[n] = append(parts[n], bytes.Repeat([]byte{hole}, int(l.Addr-at))...)
 				at = l.Addr
 			}
+
 			data := l.Data[at-l.Addr : min(r.End-l.Addr, uint64(len(l.Data)))]
 			parts[n] = append(parts[n], data...)
 			at += uint64(len(data))
 		}
+
 		if at < r.End {
 			return nil, failure.New(failure.Config, "build again", "%s: nothing at 0x%08x", path, at)
 		}

@@ -35,18 +35,22 @@ func HEX(all []Segment) []byte {
 		}
 		fmt.Fprintf(&out, ":%X%02X\n", row, -sum)
 	}
+
 	upper := uint64(0)
 	for _, s := range all {
 		for addr, data := s.Addr, s.Data; len(data) > 0; {
+			// A record has 16 bits of an address, and must not cross their end.
 			if addr>>16 != upper {
 				upper = addr >> 16
 				record(hexLinear, 0, []byte{byte(upper >> 8), byte(upper)})
 			}
+
 			n := min(len(data), hexRowBytes, 1<<16-int(addr&0xFFFF))
 			record(hexData, uint16(addr), data[:n])
 			addr, data = addr+uint64(n), data[n:]
 		}
 	}
+
 	record(hexEnd, 0, nil)
 	return out.Bytes()
 }
@@ -62,10 +66,12 @@ func ParseHEX(text []byte) ([]Segment, error) {
 		if len(line) == 0 {
 			continue
 		}
+
 		kind, addr, data, err := hexRecord(line)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
+
 		switch {
 		case kind == hexEnd:
 			return joined(all)
@@ -90,10 +96,12 @@ func hexRecord(line []byte) (kind byte, addr uint16, data []byte, err error) {
 	if line[0] != ':' || err != nil || len(row) < 5 || int(row[0]) != len(row)-5 {
 		return 0, 0, nil, errors.New("not a record of Intel HEX")
 	}
+
 	sum := byte(0)
 	for _, b := range row {
 		sum += b
 	}
+
 	if sum != 0 {
 		return 0, 0, nil, errors.New("wrong checksum")
 	}

@@ -105,18 +105,22 @@ func (p Place) Find(f *elf.File) (r Range, ok bool) {
 		}
 		return Range{s.Addr, s.Addr + s.Size}, true
 	}
+
 	symbols, err := f.Symbols()
 	if err != nil || p.Symbol == "" {
 		return r, false // stripped
 	}
+
 	start, ok := symbolNamed(symbols, p.Symbol)
 	if !ok && p.Else != "" {
 		start, ok = symbolNamed(symbols, p.Else)
 	}
+
 	r = Range{start.Value, start.Value + start.Size}
 	if p.End == "" || !ok {
 		return r, ok
 	}
+
 	end, ok := symbolNamed(symbols, p.End)
 	r.End = end.Value
 	return r, ok && r.End >= r.Start
@@ -139,8 +143,10 @@ func (l Landmarks) FindParts(f *elf.File, path string) ([]Range, error) {
 	for _, p := range l.Parts {
 		r, ok := p.Find(f)
 		if p.Section != "" {
+			// The checksum covers the bytes at the addresses that they are loaded to.
 			r = Loaded(f, r)
 		}
+
 		if !ok && p.Optional {
 			continue
 		}

@@ -68,12 +68,14 @@ func (r Registry) Append(f *elf.File, symbols map[string]uint64, base, at, end u
 		case s.Addr < base || s.Addr+s.Size > at:
 			return nil, failure.Errorf(failure.Link, "operators: section %s is not placed", s.Name)
 		}
+
 		data, err := s.Data()
 		if err != nil {
 			return nil, failure.Errorf(failure.Link, "operators: section %s: %w", s.Name, err)
 		}
 		copy(all[s.Addr-base:], data)
 	}
+
 	registry, err := r.encode(f, symbols, at)
 	if err != nil {
 		return nil, err
@@ -96,9 +98,11 @@ func (r Registry) encode(f *elf.File, symbols map[string]uint64, at uint64) ([]b
 		}
 		w.Write(b[:r.WordBytes])
 	}
+
 	functions := at + 2*uint64(r.WordBytes)
 	word(functions + uint64(len(r.Entries)*r.WordBytes+r.signatureBytes())) // where the names are
 	word(functions)
+
 	for _, e := range r.Entries {
 		_, symbol := EntryNames(e)
 		if symbols[symbol] == 0 {
@@ -106,6 +110,7 @@ func (r Registry) encode(f *elf.File, symbols map[string]uint64, at uint64) ([]b
 		}
 		word(symbols[symbol])
 	}
+
 	for _, s := range r.Signatures {
 		if symbols[s.Symbol] == 0 {
 			return nil, failure.Errorf(failure.Link, "the operators have no function %s", s.Symbol)
@@ -113,10 +118,13 @@ func (r Registry) encode(f *elf.File, symbols map[string]uint64, at uint64) ([]b
 		word(symbols[s.Symbol])
 		w.Write(append([]byte{s.Leading, s.MinTensors, s.MaxTensors}, make([]byte, r.WordBytes-3)...))
 	}
+
+	// The list of signatures ends with an empty one.
 	w.Write(make([]byte, r.signatureBytes()-len(r.Signatures)*2*r.WordBytes))
 	count := make([]byte, 2)
 	f.ByteOrder.PutUint16(count, uint16(len(r.Entries)))
 	w.Write(count)
+
 	for _, e := range r.Entries {
 		name, _ := EntryNames(e)
 		fmt.Fprintf(&w, "%s\x00", name)

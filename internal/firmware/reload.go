@@ -19,6 +19,7 @@ func Reload(file []byte, loads []Segment) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	out := slices.Clone(file)
 	var held []Range
 	for _, p := range f.Progs {
@@ -28,12 +29,15 @@ func Reload(file []byte, loads []Segment) ([]byte, error) {
 		if p.Off+p.Filesz > uint64(len(out)) || p.Off+p.Filesz < p.Off {
 			return nil, errors.New("a segment is longer than the file")
 		}
+
 		r := Range{p.Paddr, p.Paddr + p.Filesz}
 		if err := overwrite(out[p.Off:p.Off+p.Filesz], r, loads); err != nil {
 			return nil, err
 		}
 		held = append(held, r)
 	}
+
+	// A header inside loaded data would have been overwritten with it.
 	if changed, err := elf.NewFile(bytes.NewReader(out)); err != nil || !sameSegments(f, changed) {
 		return nil, errors.New("a segment contains the file's own header, which would change")
 	}
@@ -64,6 +68,7 @@ func without(all []Segment, held []Range) (rest []Segment) {
 		start := s.Addr
 		for start < s.End() {
 			end := s.End()
+
 			inside := false
 			for _, r := range held {
 				if start >= r.Start && start < r.End {
@@ -74,6 +79,8 @@ func without(all []Segment, held []Range) (rest []Segment) {
 					end = min(end, r.Start)
 				}
 			}
+
+			// The part ends where the next range begins.
 			if !inside {
 				rest = append(rest, Segment{start, s.Data[start-s.Addr : end-s.Addr]})
 				start = end
@@ -95,27 +102,34 @@ func withSegments(f *elf.File, file []byte, more []Segment) ([]byte, error) {
 	if len(more) == 0 {
 		return file, nil
 	}
+
 	type place struct{ offset, sections, entry, count, end uint64 } // of header fields
 	h, size := place{28, 32, 42, 44, 52}, uint64(32)
 	if f.Class == elf.ELFCLASS64 {
 		h, size = place{32, 40, 54, 56, 64}, 56
 	}
+
 	if len(f.Sections) > 0 && tableOf(f, file, h.sections) < h.end { // it would change with the header
 		return nil, errors.New("invalid table of sections")
 	}
+
 	table, entries := tableOf(f, file, h.offset), uint64(len(f.Progs))
 	if uint64(f.ByteOrder.Uint16(file[h.entry:])) != size || table+entries*size > uint64(len(file)) {
 		return nil, errors.New("invalid table of segments")
 	}
+
 	if entries+uint64(len(more)) >= maxSegments {
 		return nil, fmt.Errorf("%d segments, of which a file has fewer than %d", entries+uint64(len(more)), maxSegments)
 	}
+
+	// The table cannot grow where it is: a longer one comes last.
 	headers := slices.Clone(file[table : table+entries*size])
 	for _, s := range more {
 		file = padded(file)
 		headers = append(headers, segmentHeader(f, uint64(len(file)), s)...)
 		file = append(file, s.Data...)
 	}
+
 	file = padded(file)
 	at := uint64(len(file))
 	if f.Class == elf.ELFCLASS64 {
@@ -123,6 +137,7 @@ func withSegments(f *elf.File, file []byte, more []Segment) ([]byte, error) {
 	} else {
 		f.ByteOrder.PutUint32(file[h.offset:], uint32(at))
 	}
+
 	f.ByteOrder.PutUint16(file[h.count:], uint16(entries)+uint16(len(more)))
 	return append(file, headers...), nil
 }
@@ -144,6 +159,7 @@ func segmentHeader(f *elf.File, offset uint64, s Segment) []byte {
 		Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R), Off: offset, Vaddr: s.Addr, Paddr: s.Addr, Filesz: n, Memsz: n,
 		Align: 1,
 	}
+
 	if f.Class == elf.ELFCLASS32 {
 		entry = elf.Prog32{
 			Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R), Off: uint32(offset), Vaddr: uint32(s.Addr),
