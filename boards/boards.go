@@ -255,6 +255,7 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 	if u, err := strconv.Unquote(s); err == nil {
 		s = u
 	}
+
 	v, err := strconv.ParseUint(s, 0, 64)
 	if err != nil {
 		return &json.UnmarshalTypeError{Value: "number " + s, Type: reflect.TypeFor[Number]()} // the decoder adds the field
@@ -291,6 +292,7 @@ func (b *Board) SetByUser(field string) bool {
 	if b.Dir == "" || len(b.Files) == 0 || isFamily {
 		return false
 	}
+
 	for at, origin := range b.Origin {
 		rest, ok := strings.CutPrefix(at, field)
 		if ok && origin.File == b.Files[len(b.Files)-1] && (rest == "" || rest[0] == '.' || rest[0] == '[') {
@@ -344,6 +346,8 @@ func (b *Board) InstructionClock() (option string, each time.Duration) {
 	if i := slices.Index(b.Link.Args, "-icount"); i >= 0 && i+1 < len(b.Link.Args) {
 		option = b.Link.Args[i+1]
 	}
+
+	// The option's further fields, as in shift=4,sleep=off, do not matter.
 	first, _, _ := strings.Cut(option, ",")
 	shift, err := strconv.Atoi(strings.TrimPrefix(first, "shift="))
 	if err != nil || shift < 0 || shift > 10 || !b.Link.IsEmulator() && !b.Flash.Emulated {

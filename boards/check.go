@@ -25,6 +25,7 @@ func (b *Board) check() error {
 	if err := b.checkTemplates(); err != nil {
 		return err
 	}
+
 	for _, check := range []func() error{
 		b.checkMissing, b.checkLink, b.checkFlash, b.checkOwn, b.checkDefines,
 		b.checkMeasurePin, b.checkIdentification, b.checkNumbers, b.checkMemory, b.checkPlace, b.checkModelAt, b.checkRest,
@@ -33,6 +34,7 @@ func (b *Board) check() error {
 			return err
 		}
 	}
+
 	b.ELF = b.ELF.resolve()
 	return nil
 }
@@ -54,6 +56,7 @@ func (b *Board) checkMissing() error {
 	if b.Partial || len(b.Files) == 0 {
 		return nil
 	}
+
 	own := b.own()
 	native := b.ELF.Machine == "native" || b.ELF == ELF{Machine: "native"}.resolve()
 	isProcess := native || b.Link.IsProcess()
@@ -68,10 +71,13 @@ func (b *Board) checkMissing() error {
 		{"toolchain.ar", b.Toolchain.AR != ""},
 		{"toolchain.cc", b.Toolchain.CC != ""},
 	}
+
+	// An option that no file sets is missing only if its default is not valid.
 	for _, o := range table {
 		_, set := b.Origin[o.Name]
 		required = append(required, given{o.Name, set || o.check(o.get(&own)) == nil})
 	}
+
 	var missing []string
 	for _, field := range required {
 		if !field.set {
@@ -81,6 +87,7 @@ func (b *Board) checkMissing() error {
 	if len(missing) == 0 {
 		return nil
 	}
+
 	slices.Sort(missing)
 	return b.wrong(strings.Join(missing, ", "), "missing")
 }
@@ -113,6 +120,7 @@ func (b *Board) checkIdentification() error {
 	case i.Mask == 0 || len(i.Values) == 0 || i.Source == "":
 		return b.wrong("identification", "it needs mask, values and source")
 	}
+
 	for _, v := range i.Values {
 		if v&^i.Mask != 0 {
 			return b.wrong("identification.values", "0x%x has bits that the mask 0x%x leaves out", uint64(v), uint64(i.Mask))
@@ -126,6 +134,7 @@ func (b *Board) checkNumbers() error {
 	for _, o := range table {
 		err := o.check(o.get(&own))
 		_, given := b.Origin[o.Name]
+		// What a partial board lacks, its build sets.
 		if err != nil && (given || !b.Partial) {
 			return b.wrong(o.Name, "%v", err)
 		}
@@ -218,6 +227,7 @@ func (b *Board) checkMemory() error {
 	for i, r := range b.Memory {
 		at := fmt.Sprintf("memory[%d]", i)
 		end, carry := bits.Add64(uint64(r.Origin), uint64(r.Size), 0)
+		// A region may end where the address space does: the sum is then 0.
 		if carry != 0 && end != 0 {
 			return b.wrong(at, "region %q wraps around", r.Name)
 		}
@@ -229,9 +239,11 @@ func (b *Board) checkMemory() error {
 				return b.wrong(at, "regions %q and %q overlap", q.Name, r.Name)
 			}
 		}
+
 		if b.ELF.Class == 32 && (end > 1<<32 || carry != 0) {
 			return b.wrong(at, "region %q ends at 0x%x, which 32 bits do not address", r.Name, end)
 		}
+
 		err := cmp.Or(b.checkMap(r), r.checkSectors(), r.checkErase(), r.checkAccess(), r.checkProgrammer())
 		if err == nil && b.chip != nil && len(b.chip.Memory) > 0 {
 			err = b.compareChip(r)
@@ -250,6 +262,7 @@ func (b *Board) checkMap(r Region) error {
 	if _, ok := armRuns[b.ELF.Arch]; !ok {
 		return nil
 	}
+
 	last := uint64(r.Origin) + uint64(r.Size) - 1
 	switch {
 	case last >= system:
@@ -268,11 +281,14 @@ func (r Region) checkSectors() error {
 		if uint64(s.Size) > uint64(r.Size) || uint64(s.Count) > uint64(r.Size) {
 			return fmt.Errorf("region %q: %d sectors of %d bytes", r.Name, s.Count, s.Size)
 		}
+
+		// The numbers are a file's: their product and their sum may overflow.
 		high, n := bits.Mul64(uint64(s.Count), uint64(s.Size))
 		if sum += n; high != 0 || sum > uint64(r.Size) || sum < n {
 			return fmt.Errorf("region %q: its sectors are larger than its %d bytes", r.Name, r.Size)
 		}
 	}
+
 	if len(r.Sectors) > 0 && sum != uint64(r.Size) {
 		return fmt.Errorf("region %q: its sectors add up to %d bytes, not to %d", r.Name, sum, r.Size)
 	}
@@ -288,6 +304,7 @@ func (r Region) checkErase() error {
 	case r.EraseCycles > 0 && len(r.Sectors) == 0:
 		return fmt.Errorf("region %q: erase_cycles has no effect without sectors", r.Name)
 	}
+
 	at := r.Origin
 	for _, s := range r.Sectors {
 		if at%s.Size != 0 {
@@ -308,6 +325,7 @@ func (b *Board) checkUpload() error {
 	if r.Origin == 0 {
 		need *= 2 // the window does not start at a null pointer, and its size divides its address
 	}
+
 	switch {
 	case bytes == 0:
 		return nil
@@ -328,6 +346,7 @@ func (b *Board) checkModelAt() error {
 	if b.ModelAt == 0 {
 		return nil
 	}
+
 	r, _ := b.Region(b.Place.Code)
 	switch {
 	case b.ModelAt-r.Origin >= r.Size:
@@ -335,6 +354,7 @@ func (b *Board) checkModelAt() error {
 	case !r.startsSector(b.ModelAt):
 		return b.wrong("model_at", "0x%x is in the middle of a sector of region %q", b.ModelAt, r.Name)
 	}
+
 	for _, p := range append(b.Place.parts()[1:], placed{"packet", b.Place.Packet}) {
 		if p.region == r.Name {
 			return b.wrong("model_at", "region %q holds the code and the %s, which would move with the model", r.Name, p.part)
@@ -367,6 +387,7 @@ func (b *Board) checkFull(field, region string) error {
 	r, _ := b.Region(region)
 	var need uint64
 	var parts []string
+
 	if b.Place.ArenaRegion() == region {
 		parts = append(parts, fmt.Sprintf("an arena of %d KiB", b.ArenaKiB))
 	}
@@ -378,6 +399,7 @@ func (b *Board) checkFull(field, region string) error {
 		need += uint64(b.StackBytes)
 		parts = append(parts, fmt.Sprintf("a stack of %d bytes", b.StackBytes))
 	}
+
 	if b.UploadKiB > 0 && b.Place.UploadRegion() == region {
 		size := uint64(b.UploadKiB) * 1024
 		if gap := (uint64(r.Origin) + need) % size; r.Origin == 0 && gap > 0 {
@@ -386,12 +408,14 @@ func (b *Board) checkFull(field, region string) error {
 		need += size
 		parts = append(parts, fmt.Sprintf("%d KiB for uploaded code", b.UploadKiB))
 	}
+
 	if b.Place.ArenaRegion() == region {
 		need += uint64(b.ArenaKiB) * 1024
 	}
 	if need <= uint64(r.Size) {
 		return nil
 	}
+
 	text := strings.Join(parts, ", with ")
 	if len(parts) > 1 {
 		text += ","
@@ -444,6 +468,7 @@ func (b *Board) origin(field string) Origin {
 		}
 		field = field[:max(strings.LastIndexByte(field, '.'), 0)]
 	}
+
 	if len(b.Files) == 0 {
 		return Origin{}
 	}

@@ -76,14 +76,18 @@ func runs(core, code string) bool {
 	if core == "" || code == "" || core == code {
 		return true
 	}
+
+	// Arm's instruction sets; code for one that is not in the table is unknown.
 	if lesser, ok := armRuns[core]; ok {
 		_, ok := armRuns[code]
 		return !ok || slices.Contains(lesser, code)
 	}
+
 	have, want := riscvLetters(core), riscvLetters(code)
 	if have == "" || want == "" {
 		return true
 	}
+
 	for _, letter := range want {
 		if !strings.ContainsRune(have, letter) {
 			return false
@@ -101,12 +105,15 @@ func riscvLetters(isa string) string {
 	if m == nil {
 		return ""
 	}
+
+	// g is short for these.
 	text := strings.ReplaceAll(m[1], "g", "imafd")
 	var letters strings.Builder
 	for word := range strings.SplitSeq(text, "_") {
 		if word == "" || strings.ContainsAny(word[:1], "zsxb") { // b stands for zba, zbb and zbs
 			continue
 		}
+
 		digit := false // the p in a version is not an extension
 		for i, r := range word {
 			isDigit := r >= '0' && r <= '9'

@@ -27,11 +27,13 @@ func member(shelves []shelf, name string) (family, member string) {
 	if strings.HasSuffix(member, ".json") || !nameRE.MatchString(family) || isLevel(family) {
 		return "", ""
 	}
+
 	for part := range strings.SplitSeq(member, "/") {
 		if !memberRE.MatchString(part) {
 			return "", ""
 		}
 	}
+
 	for _, s := range shelves {
 		if _, err := fs.Stat(s.files, path.Join(familyFolder, family+".json")); err == nil {
 			return family, member
@@ -48,6 +50,7 @@ func Families(folders []string) (names []string) {
 			names = append(names, strings.TrimSuffix(path.Base(f), ".json"))
 		}
 	}
+
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -61,6 +64,7 @@ func findMember(shelves []shelf, family, member string) (*Board, error) {
 			level, file = family, member
 		}
 	}
+
 	if err := b.load(shelves, level, file, nil); err != nil {
 		return nil, err
 	}
@@ -99,9 +103,11 @@ func ownFields(data []byte) (json.RawMessage, error) {
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return nil, err
 	}
+
 	for _, name := range slices.Concat(settled, accumulated) {
 		delete(fields, name)
 	}
+
 	if len(fields) == 0 {
 		return nil, nil
 	}
@@ -115,22 +121,28 @@ func (b *Board) Complete(file string, data []byte) (*Board, error) {
 	if len(data) > boardfile.MaxFileBytes {
 		return nil, &FileError{File: file, Err: fmt.Errorf("larger than %d bytes", boardfile.MaxFileBytes)}
 	}
+
 	var built Board
 	lines, err := jsonfile.Decode(file, data, &built)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, field := range settled {
 		if line, ok := lines[field]; ok {
 			return nil, &FileError{File: file, Line: line, Err: fmt.Errorf("%s: a build cannot change it", field)}
 		}
 	}
+
 	merged, err := b.copied()
 	if err != nil {
 		return nil, err
 	}
+
 	built.place(file, "", lines)
 	merged.merge(&built, file, lines)
+
+	// The board's own file is above what its build found out.
 	if b.Own != nil {
 		var own Board
 		lines, err := jsonfile.Decode(file, b.Own, &own)
@@ -142,6 +154,7 @@ func (b *Board) Complete(file string, data []byte) (*Board, error) {
 		}
 		mergeFields(reflect.ValueOf(merged).Elem(), reflect.ValueOf(&own).Elem(), "", lines)
 	}
+
 	merged.Partial = false
 	return merged, merged.check()
 }
@@ -152,6 +165,7 @@ func (b *Board) copied() (*Board, error) {
 	if err != nil {
 		return nil, fmt.Errorf("board %s: %w", b.Name, err)
 	}
+
 	c := &Board{Name: b.Name, Origin: map[string]Origin{}}
 	if err := json.Unmarshal(data, c); err != nil {
 		return nil, fmt.Errorf("board %s: %w", b.Name, err)

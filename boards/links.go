@@ -95,9 +95,11 @@ func fieldsOf(of any) (list []given) {
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		set := !v.Field(i).IsZero()
+		// IsZero is false for an empty list that is not nil.
 		if v.Field(i).Kind() == reflect.Slice {
 			set = v.Field(i).Len() > 0
 		}
+
 		if name != "kind" && name != "-" {
 			list = append(list, given{name, set})
 		}
@@ -110,21 +112,27 @@ func (b *Board) checkLink() error {
 	if l.Kind == "" { // of a partial board
 		return nil
 	}
+
 	k, ok := l.kind()
 	if !ok {
 		return b.wrong("link.kind", "%q is not a link%s", l.Kind, jsonfile.DidYouMean(l.Kind, LinkKinds()))
 	}
+
 	if err := b.checkLinkFields(k); err != nil {
 		return err
 	}
+
+	// No USB device of the link identifies the probe.
 	if f := b.Flash; (k.remote || k.probe) && f.Programmer != NoProgrammer && f.USB == "" && !f.Emulated {
 		return b.wrong("flash", "with a link of kind %s, %s needs usb, vendor and product of the debug probe",
 			l.Kind, f.Programmer)
 	}
+
 	if p, _ := b.Flash.programmer(); k.probe && !p.rtt {
 		i := slices.IndexFunc(programmers, func(p programmer) bool { return p.rtt })
 		return b.wrong("flash.programmer", "a link of kind %s needs %s", l.Kind, programmers[i].name)
 	}
+
 	if l.Address != "" {
 		if err := k.checkAddress(l.Address); err != nil {
 			return b.wrong("link.address", "%v", err)

@@ -52,11 +52,15 @@ type FileError = jsonfile.Error
 func Find(name string, folders []string) (*Board, error) {
 	shelves := shelves(folders)
 	searched := shelves
+
+	// Before paths, since the name of a family's board has slashes.
 	if family, member := member(shelves, name); family != "" {
 		return findMember(shelves, family, member)
 	}
+
 	if isPath(name) {
 		dir, given := filepath.Dir(name), name
+		// The file's parents may lie beside it.
 		shelves = append([]shelf{newShelf(dir)}, shelves...)
 		name = strings.TrimSuffix(filepath.Base(name), ".json")
 		if _, err := fs.Stat(shelves[0].files, name+".json"); err != nil {
@@ -65,6 +69,7 @@ func Find(name string, folders []string) (*Board, error) {
 			return nil, failure.New(failure.Config, next, "board file %s: %w", given, err)
 		}
 	}
+
 	if !nameRE.MatchString(name) || strings.HasSuffix(name, ".json") {
 		if _, where, _, err := read(shelves, name+".json"); err == nil {
 			return nil, failure.New(failure.Config, "rename the file, as in my_board.json", "board file %s: "+
@@ -72,10 +77,12 @@ func Find(name string, folders []string) (*Board, error) {
 		}
 		return nil, notFound(name, names(searched))
 	}
+
 	b := newBoard(name)
 	if err := b.load(shelves, "", name, nil); err != nil {
 		return nil, err
 	}
+
 	if err := b.hides(); err != nil {
 		return nil, err
 	}
@@ -99,6 +106,7 @@ func (b *Board) hides() error {
 	if _, err := fs.Stat(shipped, b.Name+".json"); err != nil {
 		return nil
 	}
+
 	return &FileError{
 		File: b.Files[len(b.Files)-1],
 		Err:  fmt.Errorf("hides the shipped board %s: choose another name, or set \"replaces\": true", b.Name),
@@ -111,11 +119,13 @@ func (b *Board) OwnFile() (text []byte, err error) {
 		return nil, failure.New(failure.Config, "use the board as it is, or a file that inherits from family/"+family,
 			"board %s is of a family and needs no file of its own", b.Name)
 	}
+
 	if b.Dir == "" {
 		text, err = fs.ReadFile(shipped, b.Name+".json")
 	} else {
 		text, err = readLimited(os.DirFS(b.Dir), b.Name+".json")
 	}
+
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "board %s: %w", b.Name, err)
 	}
@@ -178,11 +188,13 @@ func names(shelves []shelf) []string {
 				all = append(all, name)
 			}
 		}
+
 		families, _ := fs.Glob(s.files, familyFolder+"/*.json")
 		for _, f := range families {
 			all = append(all, members(shelves, strings.TrimSuffix(path.Base(f), ".json"))...)
 		}
 	}
+
 	sort.Strings(all)
 	return slices.Compact(all)
 }
@@ -210,11 +222,13 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 	case err != nil:
 		return &FileError{File: from.File, Line: from.Line, Err: parentMissing(err, level, name, shelves)}
 	}
+
 	var own Board
 	lines, err := jsonfile.Decode(where, data, &own)
 	if err != nil {
 		return err
 	}
+
 	if own.Inherits != "" {
 		here := Origin{where, lines["inherits"]}
 		up, parent, ok := strings.Cut(own.Inherits, "/")
@@ -228,18 +242,23 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 				Err: failure.New(failure.Config, next, "inherits %q: %s", own.Inherits, mayInheritText(level)),
 			}
 		}
+
+		// Parents first: the file replaces what they set.
 		if err := b.load(shelves, up, parent, &here); err != nil {
 			return err
 		}
 	}
+
 	if from == nil {
 		b.Dir = dir
 	}
+
 	if b.Partial {
 		if b.Own, err = ownFields(data); err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
 	}
+
 	own.place(where, dir, lines)
 	b.merge(&own, where, lines)
 
@@ -249,6 +268,7 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 		chip.Dir = dir
 		b.chip = &chip
 	}
+
 	b.inheritRatings()
 	return nil
 }
@@ -276,6 +296,7 @@ func parentMissing(err error, level, name string, shelves []shelf) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+
 	var names []string
 	for _, s := range shelves {
 		files, _ := fs.Glob(s.files, level+"/*.json") // as in names
@@ -283,6 +304,7 @@ func parentMissing(err error, level, name string, shelves []shelf) error {
 			names = append(names, strings.TrimSuffix(f, ".json"))
 		}
 	}
+
 	full := level + "/" + name
 	return fmt.Errorf("inherits %q, which is not known%s", full, jsonfile.DidYouMean(full, names))
 }
@@ -308,6 +330,7 @@ func readLimited(files fs.FS, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if info.Size() > boardfile.MaxFileBytes || !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a board file: not a plain file under 1 MiB", name)
 	}
@@ -318,12 +341,15 @@ func readLimited(files fs.FS, name string) ([]byte, error) {
 func (b *Board) merge(from *Board, where string, lines jsonfile.Lines) {
 	lengths := mergeFields(reflect.ValueOf(b).Elem(), reflect.ValueOf(from).Elem(), "", lines)
 	b.Files = append(b.Files, where)
+
+	// The folder belongs to the arguments: a file that keeps them keeps it.
 	if lines["link.args"] > 0 {
 		b.Link.Dir = from.Link.Dir
 	}
 
 	for at, line := range lines {
 		if list, element, ok := strings.Cut(at, "["); ok {
+			// The file's elements follow those of its parents.
 			number, rest, _ := strings.Cut(element, "]")
 			n, _ := strconv.Atoi(number) // always a number
 			at = fmt.Sprintf("%s[%d]%s", list, lengths[list]+n, rest)
@@ -347,6 +373,7 @@ func mergeFields(to, from reflect.Value, above string, lines jsonfile.Lines) (le
 		old, own := to.Field(i), from.Field(i)
 		_, isValue := old.Addr().Interface().(json.Unmarshaler)
 		switch {
+		// Without spare capacity, so that the list of the files above keeps its memory.
 		case field.Tag.Get("merge") == "append":
 			lengths[name] = old.Len()
 			old.Set(reflect.AppendSlice(old.Slice3(0, old.Len(), old.Len()), own))

@@ -44,6 +44,7 @@ func (b *Board) compareChip(r Region) error {
 	if err == nil {
 		return nil
 	}
+
 	file := b.chip.Files[len(b.chip.Files)-1]
 	return failure.New(failure.Config, "correct it; a chip with more memory has a chip file of its own",
 		"region %q is not in the chip's memory, which %s has: %w", r.Name, file, err)

@@ -122,12 +122,14 @@ var table = func() (table []option) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		o := option{is: f.Tag.Get("is"), field: i, syntax: syntaxes[name]}
 		o.Option = Option{Name: name, Type: f.Type.String(), Unit: f.Tag.Get("unit"), Help: f.Tag.Get("help")}
+
 		if least, most, isRange := strings.Cut(o.is, ".."); isRange {
 			o.Min, _ = strconv.Atoi(least)
 			o.Max, _ = strconv.Atoi(most)
 		} else if o.is != "" {
 			o.Choices = strings.Split(o.is, "|")
 		}
+
 		table = append(table, o)
 	}
 	return table
@@ -187,9 +189,12 @@ func ParseOptions(words []string) (Options, error) {
 		case given[name]:
 			return Options{}, wrongOption("option %q is given twice", name)
 		}
+
 		if err := row.check(value); err != nil {
 			return Options{}, wrongOption("option %s: %v", name, err)
 		}
+
+		// In Options, 0 stands for the board's default.
 		if row.set(&o, value); row.get(&o) == "0" {
 			return Options{}, wrongOption("option %s=%s has no effect: the board's own value holds", name, value)
 		}
@@ -254,12 +259,14 @@ func (b *Board) Settle(o Options) (Options, error) {
 			return Options{}, wrongOption("option %s: %v", r.Name, err)
 		}
 	}
+
 	if o.App == Standalone {
 		o.UploadKiB = 0 // nothing is uploaded to it
 		if err := standalonePlace(o); err != nil {
 			return Options{}, err
 		}
 	}
+
 	with := *b.Placed(o)
 	with.ArenaKiB, with.StackBytes, with.UploadKiB = o.ArenaKiB, o.StackBytes, o.UploadKiB
 	with.Files = nil // an error is the options', not a board file's
@@ -267,6 +274,7 @@ func (b *Board) Settle(o Options) (Options, error) {
 	if err == nil && o.Place != "" {
 		err = with.checkModelAt()
 	}
+
 	var full *overfull
 	switch {
 	case err == nil:

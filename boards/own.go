@@ -75,6 +75,7 @@ func (b *Board) place(where, dir string, lines jsonfile.Lines) {
 			s.Dir, s.At = dir, Origin{where, lines[field]}
 		}
 	}
+
 	for field, list := range map[string][]Source{
 		"sources": b.Sources, "include": b.Include, "settings": b.Settings, "libraries": b.Libraries,
 	} {
@@ -82,6 +83,7 @@ func (b *Board) place(where, dir string, lines jsonfile.Lines) {
 			list[i].Dir, list[i].At = dir, Origin{where, lines[fmt.Sprintf("%s[%d]", field, i)]}
 		}
 	}
+
 	b.PostLink.Dir, b.Link.Dir = dir, dir
 }
 
@@ -95,16 +97,19 @@ func (b *Board) checkOwn() error {
 			return b.wrong(field, "a board without a memory map has none")
 		}
 	}
+
 	for _, l := range b.Libraries {
 		if err := checkLibrary(l.Name); err != nil {
 			return l.wrong("libraries", err)
 		}
 	}
+
 	for _, name := range boardfile.FilesIn(b.Link.Args) {
 		if err := plainPath(name); err != nil {
 			return b.wrong("link.args", "%w", err)
 		}
 	}
+
 	return b.checkPostLink()
 }
 
@@ -117,6 +122,7 @@ func checkLibrary(name string) error {
 	if boardfile.IsPath(name) {
 		return plainPath(strings.TrimPrefix(name, "./"))
 	}
+
 	if name == "" || strings.ContainsAny(name, ` \`) {
 		return fmt.Errorf("%q is no library", name)
 	}
@@ -131,16 +137,19 @@ func (b *Board) checkPostLink() error {
 	if c.IsZero() {
 		return nil
 	}
+
 	if c.Words[0] == "" {
 		return b.wrong("post_link", "no program")
 	}
 	if program := c.Words[0]; boardfile.FileRE.FindString(program) != program && strings.ContainsAny(program, "${}") {
 		return b.wrong("post_link", "%q is no program: write a name or %s/FILE", program, boardfile.BoardWord)
 	}
+
 	placeholders := []string{
 		boardfile.BoardWord, boardfile.ELFWord, boardfile.BinWord, boardfile.HexWord,
 		boardfile.OutBinWord, boardfile.OutHexWord,
 	}
+
 	writes := map[string]bool{}
 	for _, w := range c.Words {
 		for _, word := range wordRE.FindAllString(w, -1) {
@@ -151,6 +160,7 @@ func (b *Board) checkPostLink() error {
 				writes[word] = true
 			}
 		}
+
 		if strings.HasPrefix(w, "$") && !isVariable(w) {
 			return b.wrong("post_link", "%q is not $NAME, a variable", w)
 		}
@@ -158,10 +168,12 @@ func (b *Board) checkPostLink() error {
 			return b.wrong("post_link", "%q: write %s/FILE", w, boardfile.BoardWord)
 		}
 	}
+
 	if len(writes) != 1 {
 		return b.wrong("post_link", "one of %s and %s must name the file that it writes", boardfile.OutBinWord,
 			boardfile.OutHexWord)
 	}
+
 	for _, name := range boardfile.FilesIn(c.Words) {
 		if err := plainPath(name); err != nil {
 			return b.wrong("post_link", "%w", err)

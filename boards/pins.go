@@ -20,6 +20,7 @@ func (b *Board) checkMeasurePin() error {
 		if !pinRange.MatchString(r) {
 			return b.wrong(fmt.Sprintf("pins[%d]", i), `%q is not a range of pins from 0 on, as in "PA0-15"`, r)
 		}
+		// The width of the first range numbers those of all (MeasurePinNumber).
 		if lastPin(r) > lastPin(b.Pins[0]) {
 			return b.wrong(fmt.Sprintf("pins[%d]", i), "%q has more pins than the first range, %q", r, b.Pins[0])
 		}
@@ -29,9 +30,11 @@ func (b *Board) checkMeasurePin() error {
 			}
 		}
 	}
+
 	if err := b.checkDebugPins(); err != nil || b.MeasurePin == "" || b.Partial {
 		return err
 	}
+
 	if len(b.Pins) == 0 {
 		return b.wrong("measure_pin", "the port of this board cannot raise a pin: its files name no pins")
 	}
@@ -107,8 +110,10 @@ func (b *Board) numberOf(name string) (number int, ok bool) {
 		if i == 0 {
 			width = last + 1
 		}
+
 		digits, isIn := strings.CutPrefix(name, m[1])
 		pin, err := strconv.Atoi(digits)
+		// Itoa, so that PA01 is not PA1.
 		if isIn && err == nil && strconv.Itoa(pin) == digits && pin >= 0 && pin <= last {
 			return i*width + pin, true
 		}

@@ -120,11 +120,13 @@ func parsePlace(text string) (Place, error) {
 	fields := map[string]*string{
 		"arena": &p.Arena, "operators": &p.Operators, "packet": &p.Packet, "parameters": &p.Parameters, "stack": &p.Stack,
 	}
+
 	for word := range strings.SplitSeq(text, ",") {
 		part, region, ok := strings.Cut(word, "=")
 		if !ok || !regionRE.MatchString(region) {
 			return p, fmt.Errorf("%q is not PART=REGION", word)
 		}
+
 		field := fields[part]
 		if pool, isPool := strings.CutPrefix(part, poolPrefix); isPool {
 			if !symbolRE.MatchString(pool) || p.Pools[pool] != "" {
@@ -136,6 +138,7 @@ func parsePlace(text string) (Place, error) {
 			p.Pools[pool] = region
 			continue
 		}
+
 		if field == nil {
 			return p, fmt.Errorf("%q is none of %s, %sNAME%s", part, strings.Join(optionParts, ", "), poolPrefix,
 				jsonfile.DidYouMean(part, optionParts))
@@ -158,6 +161,7 @@ func standalonePlace(o Options) error {
 	if o.Place == "" {
 		return nil
 	}
+
 	p, err := parsePlace(o.Place)
 	if err == nil && (p.Arena != "" || p.Packet != "" || len(p.Pools) > 0) {
 		err = errors.New("standalone firmware has neither arena nor packet buffer, and its pools are variables")
@@ -184,6 +188,7 @@ func (o Options) PlacedOfModel() (parts []string) {
 	if o.Place == "" || err != nil {
 		return nil
 	}
+
 	for _, m := range p.moved() {
 		if m.part != "packet" {
 			parts = append(parts, m.part)
@@ -198,11 +203,14 @@ func (b *Board) Placed(o Options) *Board {
 	if o.Place == "" || err != nil {
 		return b
 	}
+
 	at := *b
 	p := &at.Place
 	p.Arena, p.Stack = cmp.Or(over.Arena, p.Arena), cmp.Or(over.Stack, p.Stack)
 	p.Operators, p.Parameters = cmp.Or(over.Operators, p.Operators), cmp.Or(over.Parameters, p.Parameters)
 	p.Packet = cmp.Or(over.Packet, p.Packet)
+
+	// A copy: the board's own map does not change.
 	if len(over.Pools) > 0 {
 		pools := maps.Clone(p.Pools)
 		if pools == nil {
@@ -230,17 +238,20 @@ func (b *Board) checkPlace() error {
 			return err
 		}
 	}
+
 	for _, p := range b.Place.moved() {
 		if err := b.checkPart(p); err != nil {
 			return err
 		}
 	}
+
 	if len(b.Memory) == 0 {
 		return nil
 	}
 	if r, _ := b.Region(b.Place.Code); !r.Exec {
 		return b.wrong("place.code", "code cannot run from region %q", r.Name)
 	}
+
 	for _, check := range []func() error{b.checkWritten, b.checkMoved, b.checkRules, b.checkUpload, b.checkArena} {
 		if err := check(); err != nil {
 			return err
@@ -255,9 +266,11 @@ func (b *Board) checkPart(p placed) error {
 	for i, r := range b.Memory {
 		names[i] = r.Name
 	}
+
 	if pool, ok := strings.CutPrefix(p.part, poolPrefix); ok && !symbolRE.MatchString(pool) {
 		return b.wrong("place.pools", "%q is not the name of a pool, which is a C identifier", pool)
 	}
+
 	r, ok := b.Region(p.region)
 	switch {
 	case !ok:
@@ -274,6 +287,7 @@ func (b *Board) checkWritten() error {
 	if b.Place.Packet != "" {
 		written = append(written, placed{"packet", b.Place.Packet})
 	}
+
 	for _, p := range written {
 		if r, _ := b.Region(p.region); r.Nonvolatile {
 			return b.wrong("place."+p.part, "region %q cannot be written to like RAM", r.Name)
@@ -306,7 +320,9 @@ func (r Region) checkAccess() error {
 
 // checkProgrammer returns an error for a programmer that does not exist, or of memory that is not flash.
 func (r Region) checkProgrammer() error {
+	// All but NoProgrammer.
 	names := Programmers()[1:]
+
 	switch {
 	case r.Programmer == "" && r.Verify == "":
 		return nil
@@ -326,11 +342,13 @@ func (r Region) checkProgrammer() error {
 func (b *Board) checkRules() error {
 	early := []placed{{"code", b.Place.Code}, {"data", b.Place.Data}, {"stack", b.Place.StackRegion()}}
 	early = append(early, placed{"noinit", b.Place.NoinitRegion()})
+
 	for i, r := range b.Memory {
 		at := fmt.Sprintf("memory[%d]", i)
 		if r.Name == b.Place.Code && r.Verify != "" {
 			return b.wrong(at, "region %q holds the code, which the programmer must read back", r.Name)
 		}
+
 		n := slices.IndexFunc(early, func(p placed) bool { return p.region == r.Name })
 		switch {
 		case r.Init != "" && n >= 0:
@@ -359,11 +377,14 @@ func (b *Board) CoveredWith(r Region) (others []Region) {
 	if strings.HasPrefix(b.ELF.Arch, "v8") {
 		return nil
 	}
+
 	const least = 8 // logarithm of the smallest region with parts
 	last := uint64(r.Origin) + uint64(r.Size) - 1
+	// The smallest power of two with both ends, and those of its eighths that the memory touches.
 	log := max(bits.Len64(uint64(r.Origin)^last), least)
 	part := uint64(1) << (log - 3)
 	start, end := uint64(r.Origin)&^(part-1), last|(part-1)
+
 	for _, q := range b.Memory {
 		if q.Name != r.Name && uint64(q.Origin) <= end && uint64(q.Origin)+uint64(q.Size) > start {
 			others = append(others, q)
@@ -387,6 +408,7 @@ func (b *Board) checkMoved() error {
 	if p.Operators != "" && p.Operators != p.Code && b.UploadKiB > 0 && p.Operators == p.UploadRegion() {
 		return b.wrong("place.operators", "region %q holds the memory for uploaded code, which is writable", p.Operators)
 	}
+
 	apart := ""
 	for _, m := range p.moved() {
 		r, _ := b.Region(m.region)
@@ -399,6 +421,7 @@ func (b *Board) checkMoved() error {
 			apart = r.Name
 		}
 	}
+
 	if apart != "" && !b.PostLink.IsZero() {
 		return b.wrong("post_link", "the command gets one memory of the image, and region %q is another one", apart)
 	}

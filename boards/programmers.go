@@ -54,6 +54,7 @@ func (b *Board) checkFlash() error {
 	f := b.Flash
 	p, ok := f.programmer()
 	lacks := func(field given) bool { return field.name == p.needs && !field.set }
+
 	switch {
 	case f.Programmer == "": // of a partial board
 		return nil

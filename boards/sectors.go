@@ -37,9 +37,11 @@ func (b *Board) SectorAt(addr uint64) (s Sector, rated int, err error) {
 		return s, 0, failure.New(failure.Config, "link the firmware elsewhere",
 			"the image has bytes at 0x%08x, in region %s, which board %s reserves", addr, r.Name, b.Name)
 	}
+
 	if s, _, ok := r.sector(addr); ok {
 		return s, r.EraseCycles, nil
 	}
+
 	return s, 0, failure.New(failure.Config, failure.Target("board:show")+" "+b.Name+" shows its memory map",
 		"the image has bytes at 0x%08x, but board %s has no flash with sectors there", addr, b.Name)
 }
@@ -48,9 +50,11 @@ func (b *Board) SectorAt(addr uint64) (s Sector, rated int, err error) {
 // sectors.
 func (r Region) sector(addr uint64) (s Sector, end uint64, ok bool) {
 	at, index := uint64(r.Origin), 0
+
 	for _, run := range r.Sectors {
 		size := uint64(run.Size)
 		end := at + size*uint64(run.Count)
+		// An address before the region wraps around to a large number.
 		if n := (addr - at) / size; n < uint64(run.Count) {
 			return Sector{Index: index + int(n), Addr: at + n*size, Size: size}, end, true
 		}

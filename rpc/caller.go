@@ -39,6 +39,7 @@ func (c *caller) lookup(ctx context.Context, name string) (uint64, error) {
 	if h, ok := c.handles[name]; ok {
 		return h, nil
 	}
+
 	p := c.begin(tvmrpc.CodeGetGlobalFunc)
 	p.Args = append(p.Args, tvmrpc.Text(name))
 	h, err := c.exchangeHandle(ctx)
@@ -48,6 +49,7 @@ func (c *caller) lookup(ctx context.Context, name string) (uint64, error) {
 	if h == 0 {
 		return 0, fmt.Errorf("%w %q in the device", ErrNotFound, name)
 	}
+
 	c.names[uint32(h)] = name
 	if hasConstantHandle(name) {
 		c.handles[name] = h
@@ -70,10 +72,12 @@ func (c *caller) call(ctx context.Context) ([]tvmrpc.Value, error) {
 func (c *caller) callScalar(ctx context.Context, handle uint64, args ...tvmrpc.Value) (any, error) {
 	p := c.begin(tvmrpc.CodeCallFunc)
 	p.Handle, p.Args = handle, append(p.Args, args...)
+
 	values, err := c.call(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	result, err := scalar(values)
 	if err != nil {
 		return nil, c.breakUp(err)
@@ -109,6 +113,7 @@ func (c *caller) nextBudget(ctx context.Context) (want, tolerance time.Duration)
 		}
 		want, tolerance = limit-margin(limit), margin(limit)/2
 	}
+
 	return min(max(want, shortestBudget), longestBudget), tolerance
 }
 
@@ -119,11 +124,15 @@ func (c *caller) grant(ctx context.Context) error {
 	if b.missing || b.granted != 0 && (b.granted-want).Abs() <= tolerance {
 		return nil
 	}
+
+	// An internal call has filled its request already.
 	defer c.saveRequest()()
 	err := c.sendBudget(ctx, want)
 	for tries := 1; tries < attempts && c.retryable(err); tries++ { // sending it twice is harmless
 		err = c.sendBudget(ctx, want)
 	}
+
+	// A device without budgets is no error: the host's deadline ends its calls.
 	var rejected *DeviceError
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -144,6 +153,7 @@ func (c *caller) sendBudget(ctx context.Context, d time.Duration) error {
 	if err != nil {
 		return err
 	}
+
 	p := c.begin(tvmrpc.CodeCallFunc)
 	p.Handle, p.Args = handle, append(p.Args, tvmrpc.Int(budgetMS(d)))
 	return c.exchange(ctx)
@@ -180,6 +190,7 @@ func scalar(args []tvmrpc.Value) (any, error) {
 	if len(args) != 2 || v.Type != kind {
 		return nil, errResult
 	}
+
 	switch kind {
 	case tvmrpc.TypeInt:
 		return int64(v.Word), nil

@@ -67,11 +67,13 @@ func (c *channel) take(ctx context.Context) error {
 
 // await waits for this goroutine's turn. It succeeds if the turn comes at once, even if ctx has ended.
 func (c *channel) await(ctx context.Context) error {
+	// A select chooses at random among ready cases, so ctx is not among these.
 	select {
 	case c.turn <- struct{}{}:
 		return nil
 	default:
 	}
+
 	select {
 	case c.turn <- struct{}{}:
 		return nil
@@ -108,9 +110,12 @@ func (c *channel) exchange(ctx context.Context) error {
 			err = c.exchangeOnce(ctx)
 		}
 	}
+
 	if err == nil {
 		return nil
 	}
+
+	// The request is lost, but the session continues.
 	if c.resetErr != nil {
 		return c.revive(ctx, err)
 	}
@@ -138,6 +143,7 @@ func (c *channel) retryable(err error) bool {
 func (c *channel) awaitReply(ctx context.Context, err error) error {
 	short, cancel := context.WithTimeout(ctx, lateReply)
 	defer cancel()
+
 	for isDamagedRequest(err) {
 		msg, recvErr := c.transport.Recv(short)
 		switch {
@@ -160,15 +166,19 @@ func (c *channel) exchangeOnce(ctx context.Context) error {
 	}
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
+
+	// Two parts, so that the data of a large copy is not copied.
 	c.out = c.request.AppendHead(c.out[:0])
 	c.parts = [2][]byte{c.out, c.request.Data}
 	parts := c.parts[:1]
 	if len(c.request.Data) > 0 {
 		parts = c.parts[:]
 	}
+
 	if err := c.transport.Send(ctx, parts...); err != nil {
 		return c.breakUp(err)
 	}
+
 	msg, err := c.transport.Recv(ctx)
 	if err != nil {
 		if errors.Is(err, transport.ErrDamaged) {
@@ -199,6 +209,7 @@ func (c *channel) breakUp(err error) error {
 
 // lose discards what is on the device. The session continues once a new one with the device has begun.
 func (c *channel) lose(err error) {
+	// Until a new session begins, further failures belong to the same reset.
 	if c.resetErr == nil {
 		c.epoch++
 		c.onReset()
@@ -211,10 +222,12 @@ func (c *channel) accept(msg []byte) error {
 	if err := c.reply.Parse(msg); err != nil {
 		return c.breakUp(err)
 	}
+
 	want := tvmrpc.CodeReturn
 	if c.request.Code == tvmrpc.CodeCopyFromRemote {
 		want = tvmrpc.CodeCopyAck
 	}
+
 	switch c.reply.Code {
 	case want:
 		return nil

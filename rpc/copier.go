@@ -52,11 +52,14 @@ func (c *copier) probe(ctx context.Context) error {
 	if l.probed {
 		return nil
 	}
+
 	defer c.saveRequest()()
 	crc, err := c.lookup(ctx, crcFunction)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
+
+	// Firmware with this function is boardsmith's, which receives a copy of any length.
 	l.probed, l.streams, l.crc32 = true, err == nil, crc
 	return nil
 }
@@ -69,6 +72,8 @@ func (c *copier) packetSize(ctx context.Context) (int, error) {
 	if l.fetched {
 		return l.packet, nil
 	}
+
+	// The request that checkLength examines is kept.
 	defer c.saveRequest()()
 	handle, err := c.lookup(ctx, packetFunction)
 	if errors.Is(err, ErrNotFound) {
@@ -78,6 +83,7 @@ func (c *copier) packetSize(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	result, err := c.callScalar(ctx, handle, tvmrpc.Int(1))
 	if err != nil {
 		return 0, fmt.Errorf("calling %s: %w", packetFunction, err)
@@ -86,6 +92,7 @@ func (c *copier) packetSize(ctx context.Context) (int, error) {
 	if !ok || n <= 0 || n > 1<<31 {
 		return 0, c.breakUp(tvmrpc.Errorf("%s returned %v", packetFunction, result))
 	}
+
 	const notCounted = 11 // the packet's length and the session's header
 	l.fetched, l.packet = true, int(n)+notCounted
 	return l.packet, nil
@@ -100,6 +107,7 @@ func (c *copier) checkLength(ctx context.Context, name string) error {
 	if n <= smallest {
 		return nil
 	}
+
 	limit, err := c.packetSize(ctx)
 	if err != nil {
 		return err
@@ -123,13 +131,17 @@ func (c *copier) blockSize(ctx context.Context, rank int) (int, error) {
 	if err := c.probe(ctx); err != nil {
 		return 0, err
 	}
+
 	n := wholeBlock
 	if c.transport.Lossy() {
 		n = lossyBlock
 	}
+
+	// A bounded link drops bytes that do not fit the device's buffer: nothing is streamed over it.
 	if b, ok := c.transport.(interface{ Bounded() bool }); c.limits.streams && !(ok && b.Bounded()) {
 		return n, nil
 	}
+
 	limit, err := c.packetSize(ctx)
 	if err != nil {
 		return 0, err
@@ -158,6 +170,7 @@ func (c *copier) write(ctx context.Context, ref tvmrpc.DLTensor, data []byte) er
 	if err != nil {
 		return err
 	}
+
 	for range attempts {
 		before := c.damages
 		for offset := 0; offset < len(data); offset += n {
@@ -165,6 +178,7 @@ func (c *copier) write(ctx context.Context, ref tvmrpc.DLTensor, data []byte) er
 				return err
 			}
 		}
+
 		if c.damages == before {
 			return nil
 		}
@@ -219,6 +233,7 @@ func (c *copier) read(ctx context.Context, ref tvmrpc.DLTensor, size int, data [
 	if err != nil {
 		return nil, err
 	}
+
 	for offset := 0; offset < size; offset += n {
 		if data, err = c.readBlock(ctx, ref, offset, min(n, size-offset), data); err != nil {
 			return nil, err
@@ -239,6 +254,8 @@ func (c *copier) readBlock(ctx context.Context, ref tvmrpc.DLTensor, offset, n i
 		case err != nil:
 			return nil, err
 		}
+
+		// The copy comes first: block is valid until the next exchange, which is that of holds.
 		extended := append(data, block...)
 		if !c.needsCRC32(block) {
 			return extended, nil
@@ -257,6 +274,7 @@ func (c *copier) copyFromRemote(ctx context.Context, ref tvmrpc.DLTensor, offset
 	p.Tensor = ref
 	p.Tensor.ByteOffset += uint64(offset)
 	p.Size = uint64(n)
+
 	if err := c.exchange(ctx); err != nil {
 		return nil, err
 	}
@@ -272,10 +290,13 @@ func (c *copier) holds(ctx context.Context, ref tvmrpc.DLTensor, offset int, dat
 	if !c.limits.streams {
 		return true, nil
 	}
+
+	// As bytes, since a block may end inside an element.
 	part := tvmrpc.DLTensor{
 		Data: ref.Data, Device: ref.Device, DType: ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1},
 		Shape: []int64{int64(len(data))}, ByteOffset: ref.ByteOffset + uint64(offset),
 	}
+
 	var err error
 	for range attempts {
 		var result any
@@ -286,6 +307,7 @@ func (c *copier) holds(ctx context.Context, ref tvmrpc.DLTensor, offset int, dat
 		case err != nil:
 			return false, fmt.Errorf("calling %s: %w", crcFunction, err)
 		}
+
 		sum, ok := result.(int64)
 		if !ok {
 			return false, c.breakUp(tvmrpc.Errorf("%s returned %T", crcFunction, result))

@@ -34,6 +34,7 @@ func (s *Session) Do(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, err
 	if err := checkRequest(p); err != nil {
 		return tvmrpc.Exception(err.Error()), nil
 	}
+
 	reply, err := s.pass(ctx, p)
 	if text, ok := exceptionText(err); ok {
 		return tvmrpc.Exception(text), nil
@@ -41,6 +42,7 @@ func (s *Session) Do(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, err
 	if err != nil {
 		return nil, err
 	}
+
 	var answer tvmrpc.Packet
 	return &answer, answer.Parse(reply.Append(nil)) // a copy
 }
@@ -65,6 +67,7 @@ func checkRequest(p *tvmrpc.Packet) error {
 	if err := p.CheckArgs(); err != nil {
 		return err
 	}
+
 	switch p.Code {
 	case tvmrpc.CodeFreeHandle:
 		if kind := tvmrpc.TypeCode(p.Args[1].Word); !slices.Contains(kindsOfHandle, kind) {
@@ -82,6 +85,7 @@ func checkRequest(p *tvmrpc.Packet) error {
 func (s *Session) pass(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, error) {
 	switch p.Code {
 	case tvmrpc.CodeCopyToRemote:
+		// Copies may take several messages, and damage to them is repaired.
 		return &tvmrpc.Packet{Code: tvmrpc.CodeReturn, Args: []tvmrpc.Value{tvmrpc.Null()}}, s.write(ctx, p.Tensor, p.Data)
 	case tvmrpc.CodeCopyFromRemote:
 		data, err := s.read(ctx, p.Tensor, int(p.Size), nil)
@@ -91,14 +95,17 @@ func (s *Session) pass(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, e
 			return nil, err
 		}
 	}
+
 	r := s.begin(p.Code)
 	r.Handle, r.Version, r.Args = p.Handle, p.Version, append(r.Args, p.Args...)
 	if err := s.checkLength(ctx, p.Code.String()); err != nil {
 		return nil, err
 	}
+
 	if err := s.exchange(ctx); err != nil {
 		return nil, err
 	}
+
 	s.observe(p)
 	return &s.reply, nil
 }
@@ -106,6 +113,7 @@ func (s *Session) pass(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, e
 // observe records the names of functions, for fault reports, and that the caller may have set a budget.
 func (s *Session) observe(p *tvmrpc.Packet) {
 	args, results := p.Args, s.reply.Args
+
 	switch {
 	case p.Code == tvmrpc.CodeGetGlobalFunc && len(results) == 1:
 		s.names[uint32(results[0].Word)] = string(args[0].Data)
@@ -113,6 +121,7 @@ func (s *Session) observe(p *tvmrpc.Packet) {
 	case s.names[uint32(p.Handle)] == moduleGetFunction && len(args) > 1 && len(results) == 2:
 		s.names[uint32(results[1].Word)] = string(args[1].Data)
 	case s.names[uint32(p.Handle)] == budgetFunction:
+		// It may differ from the session's: the next call sends its own.
 		s.grants.granted = 0
 	}
 }

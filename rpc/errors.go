@@ -40,6 +40,7 @@ func (e *DeviceError) NextStep() string {
 func (e *DeviceError) explain() (class failure.Class, next, text string) {
 	const rightArguments = "pass the arguments that the function takes"
 	text = e.Message
+
 	digits, isCode := strings.CutPrefix(e.Message, "error 0x") // of a function that set no text
 	code, err := strconv.ParseUint(digits, 16, 32)
 	if isCode = isCode && err == nil; isCode {

@@ -52,6 +52,7 @@ func (s *Session) Function(ctx context.Context, name string) (Function, error) {
 		return Function{}, err
 	}
 	defer s.leave()
+
 	handle, err := s.lookup(ctx, name)
 	if err != nil {
 		return Function{}, err
@@ -70,10 +71,12 @@ func (s *Session) SystemLib(ctx context.Context) (Module, error) {
 	if err != nil {
 		return Module{}, err
 	}
+
 	result, err := f.Call(ctx)
 	if err != nil {
 		return Module{}, err
 	}
+
 	m, ok := result.(Module)
 	if !ok {
 		return Module{}, tvmrpc.Errorf("%s returned %T instead of a module", f.name, result)
@@ -105,17 +108,22 @@ func (s *Session) moduleFunction(ctx context.Context, m Module, name string) (Fu
 	if err := s.checkModule(m); err != nil {
 		return Function{}, err
 	}
+
 	get, err := s.lookup(ctx, moduleGetFunction)
 	if err != nil {
 		return Function{}, err
 	}
+
 	p := s.begin(tvmrpc.CodeCallFunc)
+	// query_imports is 1, as TVM's host sends it.
 	p.Handle, p.Args = get, append(p.Args, tvmrpc.Value{Type: tvmrpc.TypeModule, Word: m.handle},
 		tvmrpc.Text(name), tvmrpc.Int(1))
+
 	result, err := s.callObject(ctx, name)
 	if err != nil {
 		return Function{}, fmt.Errorf("looking up %s: %w", name, err)
 	}
+
 	switch f := result.(type) {
 	case Function:
 		f.module = m
@@ -143,7 +151,10 @@ func (m Module) Free(ctx context.Context) error {
 		return err
 	}
 	defer m.session.leave()
+
 	delete(m.session.objects, m)
+
+	// A reset has freed it, and its handle may now be another module's.
 	if m.epoch != m.session.epoch {
 		return nil
 	}
@@ -167,6 +178,7 @@ func (f Function) Call(ctx context.Context, args ...any) (any, error) {
 		return nil, err
 	}
 	defer s.leave()
+
 	result, err := s.callFunction(ctx, f, args)
 	if err != nil {
 		return nil, fmt.Errorf("calling %s: %w", f.name, err)
@@ -184,6 +196,7 @@ func (s *Session) callFunction(ctx context.Context, f Function, args []any) (any
 	if err := s.grant(ctx); err != nil {
 		return nil, err
 	}
+
 	p := s.begin(tvmrpc.CodeCallFunc)
 	p.Handle = f.handle
 	for i, arg := range args {
@@ -193,11 +206,16 @@ func (s *Session) callFunction(ctx context.Context, f Function, args []any) (any
 		}
 		p.Args = append(p.Args, v)
 	}
+
 	if err := s.checkLength(ctx, f.name); err != nil {
 		return nil, err
 	}
+
+	// For a time evaluator it is the name of the function that is timed.
 	name := cmp.Or(s.names[uint32(f.handle)], f.name)
 	result, err := s.callObject(ctx, f.name)
+
+	// returned is cleared when an object takes memory: this call had as much as the earlier one.
 	var rejected *DeviceError
 	switch {
 	case err == nil:
@@ -215,6 +233,7 @@ func (s *Session) callObject(ctx context.Context, name string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	result, err := s.result(args, name)
 	if err != nil {
 		return nil, s.breakUp(err)
@@ -316,6 +335,7 @@ func (s *Session) result(args []tvmrpc.Value, name string) (any, error) {
 	default:
 		return scalar(args)
 	}
+
 	if len(args) != 2 || v.Type != tvmrpc.TypeHandle {
 		return nil, errResult
 	}
@@ -326,6 +346,7 @@ func (s *Session) result(args []tvmrpc.Value, name string) (any, error) {
 		s.names[uint32(v.Word)] = name
 		return s.function(v.Word, name), nil
 	}
+
 	m := Module{session: s, handle: v.Word, epoch: s.epoch}
 	s.track(m)
 	return m, nil
@@ -336,10 +357,13 @@ func (s *Session) tensorResult(args []tvmrpc.Value) (any, error) {
 	if len(args) != 3 || args[1].Type != tvmrpc.TypeTensor || args[2].Type != tvmrpc.TypeHandle {
 		return nil, errResult
 	}
+
 	t, err := s.newTensor(*args[1].Tensor)
 	if err != nil {
 		return nil, tvmrpc.Errorf("a call's result: %v", err)
 	}
+
+	// The array is freed by its own handle, not by the address of its data.
 	t.memory.handle, t.memory.kind = args[2].Word, array
 	s.track(t.memory)
 	return t, nil

@@ -89,15 +89,18 @@ func (p Platform) String() string {
 			all = append(all, name+" off")
 		}
 	}
+
 	hertz("core", p.CoreHz)
 	hertz("timer", p.TicksHz)
 	if p.TicksHz != nil && p.Clock == "" {
 		all[len(all)-1] += " (unverified)"
 	}
+
 	isOn("instruction cache", p.ICache)
 	isOn("data cache", p.DCache)
 	isOn("prefetch", p.Prefetch)
 	isOn("FPU", p.FPU)
+
 	if p.WaitStates != nil {
 		all = append(all, fmt.Sprintf("%d wait states", *p.WaitStates))
 	}
@@ -146,6 +149,7 @@ func (r *ResetCause) UnmarshalText(text []byte) error {
 	if string(text) == ResetCause(0).String() {
 		return nil
 	}
+
 	for name := range strings.SplitSeq(string(text), ", ") {
 		i := slices.Index(resetCauses, name)
 		if i < 0 {
@@ -162,6 +166,7 @@ func parsePlatform(b []byte) (Platform, error) {
 	if len(b) == 0 || b[0] != 1 {
 		return Platform{}, tvmrpc.Errorf("platform of %d bytes: unsupported version", len(b))
 	}
+
 	var p Platform
 	var seen [256]bool
 	for b = b[1:]; len(b) > 0; {
@@ -170,10 +175,12 @@ func parsePlatform(b []byte) (Platform, error) {
 		}
 		tag, value := b[0], b[2:2+int(b[1])]
 		b = b[2+len(value):]
+
 		if seen[tag] {
 			return Platform{}, tvmrpc.Errorf("platform: item %d occurs twice", tag)
 		}
 		seen[tag] = true
+
 		if err := p.set(tag, value); err != nil {
 			return Platform{}, err
 		}
@@ -191,6 +198,7 @@ func (p *Platform) set(tag byte, v []byte) error {
 	if n, ok := platformSizes[tag]; ok && len(v) != n {
 		return tvmrpc.Errorf("platform: item %d has %d bytes, not %d", tag, len(v), n)
 	}
+
 	switch tag {
 	case tagCoreHz:
 		p.CoreHz = u32(v)
@@ -229,6 +237,7 @@ func (s *Session) Platform(ctx context.Context) (Platform, error) {
 		return Platform{}, err
 	}
 	defer s.leave()
+
 	handle, err := s.lookup(ctx, platformFunction)
 	if err != nil {
 		return Platform{}, err
@@ -237,11 +246,14 @@ func (s *Session) Platform(ctx context.Context) (Platform, error) {
 	if err != nil {
 		return Platform{}, fmt.Errorf("calling %s: %w", platformFunction, err)
 	}
+
 	b, ok := result.([]byte)
 	if !ok {
 		return Platform{}, s.breakUp(tvmrpc.Errorf("%s returned %T", platformFunction, result))
 	}
+
 	p, err := parsePlatform(b)
+	// Not part of the device's answer: see SetClock.
 	p.Clock = s.clock
 	return p, err
 }

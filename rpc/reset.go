@@ -43,6 +43,7 @@ func (r *recovery) reviveRequest(ctx context.Context, err error) error {
 	if r.reviving {
 		return err
 	}
+
 	record, recordErr := r.redial(ctx)
 	if recordErr != nil || record == nil {
 		return resetError(err, recordErr)
@@ -55,6 +56,7 @@ func (r *recovery) resume(ctx context.Context) error {
 	if r.resetErr == nil || r.broken != nil {
 		return nil
 	}
+
 	resetErr := r.resetErr
 	if err := r.restart(ctx); err != nil {
 		return resetError(resetErr, err)
@@ -96,15 +98,20 @@ func (r *recovery) warnUnread(err error) {
 func (r *recovery) redial(ctx context.Context) (*fault.Record, error) {
 	r.reviving = true
 	defer func() { r.reviving = false }()
+
 	ctx, cancel := r.limit(ctx)
 	defer cancel()
+
 	redialer, ok := r.transport.(redialer)
 	if !ok {
 		return nil, r.resetErr // of Renew: without Redial a reset ends the session
 	}
+
 	if err := redialer.Redial(ctx); err != nil {
 		return nil, err
 	}
+
+	// The record that follows is this reset's: priorFault need not request it.
 	r.resetErr, r.recordRead = nil, true
 	r.log.Debug("the device was reset; a new session began")
 	return r.takeRecord(ctx)
@@ -122,11 +129,14 @@ func (r *recovery) takeRecord(ctx context.Context) (*fault.Record, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	// With the argument 0 the record stays until it is confirmed.
 	record, err := r.readRecord(ctx, handle, tvmrpc.Int(0))
 	var rejected *DeviceError
 	for tries := 1; tries < attempts && errors.Is(err, transport.ErrDamaged); tries++ { // the device still has it
 		record, err = r.readRecord(ctx, handle, tvmrpc.Int(0))
 	}
+
 	switch {
 	case errors.As(err, &rejected): // firmware that clears the record when it is read
 		record, err = r.readRecord(ctx, handle)
@@ -134,6 +144,7 @@ func (r *recovery) takeRecord(ctx context.Context) (*fault.Record, error) {
 		// If this fails, the record remains, and is read again as an earlier fault.
 		_, _ = r.readRecord(ctx, handle, tvmrpc.Int(int64(binary.LittleEndian.Uint32(record[len(record)-crc32.Size:]))))
 	}
+
 	if err != nil || record == nil {
 		return nil, err
 	}
@@ -150,6 +161,7 @@ func (r *recovery) readRecord(ctx context.Context, handle uint64, received ...tv
 	if err != nil {
 		return nil, fmt.Errorf("calling %s: %w", faultFunction, err)
 	}
+
 	switch b := result.(type) {
 	case nil:
 		return nil, nil
@@ -164,10 +176,12 @@ func (r *recovery) faultError(rec *fault.Record, cause error) *fault.Error {
 	if cause != nil {
 		r.checkBudget(rec)
 	}
+
 	e := &fault.Error{Record: rec, Function: r.names[rec.Function], Err: cause, Prior: cause == nil}
 	if r.explain != nil {
 		e.Explanation = r.explain(rec, e.Function)
 	}
+
 	r.locateUploaded(e)
 	if e.Build != "" {
 		e.Function = "" // the names are those of the current image
@@ -191,13 +205,17 @@ func (r *recovery) locateUploaded(e *fault.Error) {
 	if r.locate == nil || !e.Record.PCValid {
 		return
 	}
+
 	frames := e.Frames
+
+	// If Explain has no frame for the place of the fault, that is added as the innermost.
 	if len(frames) == 0 || frames[0].Function != "" {
 		if r.uploadedAt(e.Record.PC) == nil {
 			return
 		}
 		frames = slices.Insert(frames, 0, fault.Frame{PC: e.Record.PC})
 	}
+
 	e.Frames = nil
 	for i, f := range frames {
 		pc := f.PC
@@ -207,6 +225,7 @@ func (r *recovery) locateUploaded(e *fault.Error) {
 		case e.Record.Arch == fault.ArchProcess:
 			pc += e.Record.Status // Explain's addresses are the file's
 		}
+
 		code := r.uploadedAt(pc)
 		if f.Function != "" || code == nil {
 			e.Frames = append(e.Frames, f)
@@ -239,10 +258,13 @@ func (r *recovery) priorFault(ctx context.Context) (*fault.Error, error) {
 	if r.recordRead {
 		return r.prior, nil
 	}
+
 	rec, err := r.takeRecord(ctx)
 	if err != nil && r.lost() {
 		return nil, err
 	}
+
+	// Unless the session is lost, a record that cannot be read is not requested again.
 	r.recordRead = true
 	if err != nil {
 		r.warnUnread(err)

@@ -64,6 +64,7 @@ func New(t Transport, o Options) *Session {
 	s.returned = map[string]bool{}
 	s.explain, s.locate = o.Explain, o.Locate
 	s.onReset, s.revive = s.forget, s.reviveRequest
+
 	if s.timeout == 0 {
 		s.timeout = defaultTimeout
 	}
@@ -75,7 +76,9 @@ func New(t Transport, o Options) *Session {
 
 // forget discards the state of everything that the device lost in a reset.
 func (s *Session) forget() {
+	// The fault that caused the reset is explained by what was there before.
 	s.uploaded, s.granted = slices.Collect(maps.Values(s.loaded)), s.grants.granted
+
 	clear(s.loaded)
 	clear(s.objects)
 	clear(s.handles)
@@ -89,6 +92,7 @@ func (s *Session) enter(ctx context.Context) error {
 	if err := s.take(ctx); err != nil {
 		return err
 	}
+
 	err := s.resume(ctx)
 	if s.broken != nil {
 		err = failure.New(failure.Of(s.broken), "open the device again", "%w: %w", ErrBroken, s.broken)
@@ -158,11 +162,14 @@ func (s *Session) Close(ctx context.Context) error {
 		return errors.Join(err, s.transport.Close())
 	}
 	defer s.leave()
+
 	var err error
 	if s.broken == nil {
 		err = s.freeAll(ctx)
+		// Whatever freeAll returned, no request may follow.
 		s.broken = failure.Errorf(failure.Config, "the session was closed")
 	}
+
 	return errors.Join(err, s.transport.Close())
 }
 
@@ -171,6 +178,7 @@ func (s *Session) freeAll(ctx context.Context) error {
 	newestFirst := func(a, b object) int { return s.objects[b] - s.objects[a] }
 	objects := slices.SortedFunc(maps.Keys(s.objects), newestFirst)
 	clear(s.objects)
+
 	for _, o := range objects {
 		if err := o.free(ctx); err != nil && (s.broken != nil || ctx.Err() != nil) {
 			return fmt.Errorf("freeing objects on the device: %w", err)

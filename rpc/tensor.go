@@ -58,6 +58,7 @@ func (s *Session) newTensor(ref tvmrpc.DLTensor) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	t := &Tensor{memory: &memory{session: s, epoch: s.epoch}, ref: ref, bytes: n}
 	t.damages.Store(int64(s.damages))
 	return t, nil
@@ -108,10 +109,12 @@ func (s *Session) Empty(ctx context.Context, dtype ndarray.DType, shape []int64)
 		return nil, err
 	}
 	defer s.leave()
+
 	t, err := s.newTensor(tvmrpc.DLTensor{Device: tvmrpc.CPU, DType: dtype, Shape: slices.Clone(shape)})
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "tensor %v%s: %w", dtype, ndarray.ShapeString(shape), err)
 	}
+
 	p := s.begin(tvmrpc.CodeAllocDataWithScope)
 	p.Args = append(p.Args, tvmrpc.TensorOf(&t.ref), tvmrpc.Null())
 	return t, s.allocate(ctx, t)
@@ -123,11 +126,13 @@ func (s *Session) Alloc(ctx context.Context, bytes, alignment int) (*Tensor, err
 		return nil, err
 	}
 	defer s.leave()
+
 	kind := ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}
 	t, err := s.newTensor(tvmrpc.DLTensor{Device: tvmrpc.CPU, DType: kind, Shape: []int64{int64(bytes)}})
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "memory of %d bytes: %w", bytes, err)
 	}
+
 	p := s.begin(tvmrpc.CodeAllocData)
 	p.Args = append(p.Args, tvmrpc.OnDevice(tvmrpc.CPU), tvmrpc.Int(int64(bytes)), tvmrpc.Int(int64(alignment)),
 		tvmrpc.DType(kind))
@@ -143,6 +148,7 @@ func (s *Session) allocate(ctx context.Context, t *Tensor) error {
 	if h == 0 {
 		return fmt.Errorf("allocating %d bytes: %w", t.bytes, &DeviceError{Message: outOfMemory})
 	}
+
 	t.ref.Data, t.memory.handle = h, h
 	s.track(t.memory)
 	return nil
@@ -154,6 +160,7 @@ func (s *Session) NewArray(ctx context.Context, a *ndarray.Array) (*Tensor, erro
 	if err != nil {
 		return nil, err
 	}
+
 	if err := t.Write(ctx, a.Data); err != nil {
 		return nil, errors.Join(err, t.Free(ctx))
 	}
@@ -168,10 +175,12 @@ func (s *Session) TensorAt(ctx context.Context, h Handle, dtype ndarray.DType, s
 		return nil, err
 	}
 	defer s.leave()
+
 	t, err := s.newTensor(tvmrpc.DLTensor{Data: uint64(h), Device: tvmrpc.CPU, DType: dtype, Shape: slices.Clone(shape)})
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "tensor %v%s: %w", dtype, ndarray.ShapeString(shape), err)
 	}
+
 	t.memory.kind = lasting
 	return t, nil
 }
@@ -182,10 +191,12 @@ func (t *Tensor) View(offset int, dtype ndarray.DType, shape []int64) (*Tensor, 
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "view %v%s: %w", dtype, ndarray.ShapeString(shape), err)
 	}
+
 	if offset < 0 || offset > t.bytes || n > t.bytes-offset {
 		return nil, failure.Errorf(failure.Config, "view %v%s: %d bytes at %d of %d", dtype, ndarray.ShapeString(shape), n,
 			offset, t.bytes)
 	}
+
 	view := &Tensor{memory: t.memory, ref: t.ref, bytes: n}
 	view.ref.Data += uint64(offset)
 	view.ref.DType, view.ref.Shape = dtype, slices.Clone(shape)
@@ -212,10 +223,13 @@ func (t *Tensor) Free(ctx context.Context) error {
 		return err
 	}
 	defer s.leave()
+
 	if t.memory.freed {
 		return nil
 	}
 	delete(s.objects, t.memory)
+
+	// A reset has freed it already.
 	if t.memory.epoch != s.epoch {
 		t.memory.freed = true
 		return nil
@@ -258,6 +272,7 @@ func (s *Session) fill(ctx context.Context, t *Tensor, seed uint64) error {
 	if err := t.valid(s); err != nil {
 		return err
 	}
+
 	handle, err := s.lookup(ctx, fillFunction)
 	if err != nil {
 		return err
@@ -268,6 +283,7 @@ func (s *Session) fill(ctx context.Context, t *Tensor, seed uint64) error {
 	if err := s.grant(ctx); err != nil {
 		return err
 	}
+
 	_, err = s.callScalar(ctx, handle, tvmrpc.TensorOf(&t.ref), tvmrpc.Int(int64(seed)))
 	return err
 }
@@ -329,6 +345,7 @@ func (t *Tensor) CRC32(ctx context.Context) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	result, err := f.Call(ctx, t)
 	if err != nil {
 		return 0, err

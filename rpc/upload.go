@@ -45,6 +45,7 @@ func (s *Session) Windows(ctx context.Context) ([]Window, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	result, err := f.Call(ctx)
 	if err != nil {
 		return nil, err
@@ -60,12 +61,14 @@ func parseWindows(b []byte) ([]Window, error) {
 	if len(b) < 2 || b[0] != windowVersion || len(b) != 2+int(b[1])*windowBytes {
 		return nil, tvmrpc.Errorf("memory: %d bytes that are not windows of version %d", len(b), windowVersion)
 	}
+
 	var all []Window
 	for b = b[2:]; len(b) > 0; b = b[windowBytes:] {
 		w := Window{
 			Base: binary.LittleEndian.Uint64(b), Bytes: binary.LittleEndian.Uint64(b[8:]),
 			Alignment: uint64(binary.LittleEndian.Uint32(b[20:])),
 		}
+
 		if w.Alignment == 0 || w.Alignment&(w.Alignment-1) != 0 || w.Base%w.Alignment != 0 || w.Base+w.Bytes < w.Base {
 			return nil, tvmrpc.Errorf("memory: a window of %d bytes at %#x, aligned to %d", w.Bytes, w.Base, w.Alignment)
 		}
@@ -83,6 +86,7 @@ func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 	if err != nil {
 		return Module{}, err
 	}
+
 	bytes := ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}
 	t, err := s.TensorAt(ctx, Handle(p.Base), bytes, []int64{int64(len(p.Bytes))})
 	if err != nil {
@@ -91,11 +95,13 @@ func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 	if err := t.Write(ctx, p.Bytes); err != nil {
 		return Module{}, fmt.Errorf("uploading %d bytes to %#x: %w", len(p.Bytes), p.Base, err)
 	}
+
 	sum := crc32.ChecksumIEEE(p.Bytes)
 	args := []any{p.Base, len(p.Bytes), p.Zero, sum, p.Table, p.Registry}
 	if p.Signatures != 0 {
 		args = append(args, p.Signatures)
 	}
+
 	result, err := f.Call(ctx, args...)
 	if err != nil {
 		return Module{}, err
@@ -104,16 +110,20 @@ func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 	if !ok {
 		return Module{}, tvmrpc.Errorf("%s returned %T, not a module", f.name, result)
 	}
+
 	if m, err = s.register(ctx, m, &p); err != nil {
 		return Module{}, err
 	}
+
 	if p.Init == "" {
 		return m, nil
 	}
+
 	start, err := m.Function(ctx, p.Init)
 	if err == nil {
 		_, err = start.Call(ctx)
 	}
+
 	var rejected *DeviceError
 	switch {
 	case err == nil:
@@ -123,6 +133,8 @@ func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 	default:
 		err = fmt.Errorf("starting uploaded code: %w", err)
 	}
+
+	// Code that could not be started is removed again.
 	return Module{}, errors.Join(err, m.Unlink(ctx))
 }
 
@@ -136,11 +148,13 @@ func (m Module) Unlink(ctx context.Context) error {
 		}
 		return err
 	}
+
 	s := m.session
 	f, err := s.Function(ctx, "boardsmith.unlink")
 	if err != nil {
 		return err
 	}
+
 	if !s.unregister(ctx, m) {
 		return nil
 	}
@@ -156,6 +170,8 @@ func (s *Session) register(ctx context.Context, m Module, p *Program) (Module, e
 		return Module{}, err
 	}
 	defer s.leave()
+
+	// The call that returned m tracked it without the number of an upload.
 	delete(s.objects, m)
 	m.upload = s.created + 1
 	s.track(m)
@@ -169,6 +185,7 @@ func (s *Session) unregister(ctx context.Context, m Module) bool {
 		return false
 	}
 	defer s.leave()
+
 	_, ok := s.objects[m]
 	delete(s.objects, m)
 	delete(s.loaded, m)

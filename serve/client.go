@@ -35,10 +35,12 @@ func Keys(ctx context.Context, tracker string) (map[string]int, error) {
 		return nil, trackerError(ctx, tracker, err)
 	}
 	defer t.close()
+
 	var reply []json.RawMessage
 	if err := t.request(&reply, codeSummary); err != nil {
 		return nil, trackerError(ctx, tracker, err)
 	}
+
 	var summary struct {
 		Servers []struct {
 			Key string `json:"key"`
@@ -47,6 +49,7 @@ func Keys(ctx context.Context, tracker string) (map[string]int, error) {
 	if len(reply) != 2 || json.Unmarshal(reply[1], &summary) != nil {
 		return nil, failure.Errorf(failure.Transport, "tracker %s: its summary is of another form", tracker)
 	}
+
 	keys := map[string]int{}
 	for _, s := range summary.Servers {
 		keys[strings.TrimPrefix(s.Key, "server:")]++
@@ -90,6 +93,7 @@ func Dial(ctx context.Context, tracker, key string, priority int) (*Client, erro
 	if err != nil {
 		return nil, trackerError(ctx, tracker, err)
 	}
+
 	conn, err := transport.DialTCP(ctx, transport.TCPConfig{Address: address})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -98,6 +102,8 @@ func Dial(ctx context.Context, tracker, key string, priority int) (*Client, erro
 		return nil, failure.Errorf(failure.Network, "key %s: server %s: %w", key, address, err)
 	}
 	c := &Client{address: address, conn: conn, handles: map[string]uint64{}, buf: make([]byte, 64<<10)}
+
+	// Only the tracker lets a client wait for long.
 	limited, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	if err := c.begin(limited, matchKey); err != nil {
@@ -117,14 +123,18 @@ func requestServer(ctx context.Context, tracker, key string, priority int) (addr
 		return "", "", err
 	}
 	defer t.close()
+
 	text, err := json.Marshal([]any{codeRequest, key, "", priority})
 	if err != nil {
 		return "", "", err
 	}
+
+	// No limit: the tracker replies when a board is free.
 	reply, err := t.exchange(text, time.Time{})
 	if err != nil {
 		return "", "", err
 	}
+
 	var code, port int
 	var host string
 	server := [3]any{&host, &port, &matchKey}
@@ -141,6 +151,7 @@ func (c *Client) begin(ctx context.Context, matchKey string) error {
 	if err := c.conn.Write(ctx, append(hello, key...)); err != nil {
 		return lostError(err)
 	}
+
 	var head [8]byte
 	if err := c.readFull(ctx, head[:4]); err != nil {
 		return err
@@ -148,16 +159,20 @@ func (c *Client) begin(ctx context.Context, matchKey string) error {
 	if code := le.Uint32(head[:]); code != magic {
 		return failure.Errorf(failure.Network, "it answered %#x to the key of the tracker: another client has used it", code)
 	}
+
 	if err := c.readFull(ctx, head[4:]); err != nil {
 		return err
 	}
+
 	n := le.Uint32(head[4:])
 	if n > maxKey {
 		return failure.Errorf(failure.Transport, "a key of %d bytes", n)
 	}
+	// The server's key is skipped.
 	if err := c.readFull(ctx, make([]byte, n)); err != nil {
 		return err
 	}
+
 	reply, err := c.request(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeInitServer, Version: []byte(protocol)})
 	if err != nil {
 		return err
@@ -165,6 +180,8 @@ func (c *Client) begin(ctx context.Context, matchKey string) error {
 	if len(reply) != 16 || le.Uint32(reply[12:]) != 0 { // TVM's own server returns a value, in an encoding of its version
 		return notPlace(describeName)
 	}
+
+	// All of them now, so that an older server is refused before it is used.
 	for _, name := range []string{describeName, prepareName, resetName, linkName} {
 		if err := c.lookup(ctx, name); err != nil {
 			return err
@@ -201,10 +218,12 @@ func (c *Client) lookup(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+
 	var p tvmrpc.Packet
 	if err := p.Parse(reply); err != nil {
 		return err
 	}
+
 	switch {
 	case p.Code == tvmrpc.CodeException && len(p.Args) == 1: // it has no room for this client
 		return failure.Errorf(failure.Network, "%s", printable(p.Args[0].Data))
@@ -249,10 +268,12 @@ func (c *Client) Link(ctx context.Context) (transport.Link, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var facts linkFacts
 	if err := json.Unmarshal(result, &facts); err != nil {
 		return nil, failure.Errorf(failure.Transport, "server %s: its link: %w", c.address, err)
 	}
+
 	l := &clientLink{c: c, facts: facts}
 	c.link.Store(l)
 	return l, nil
@@ -265,11 +286,13 @@ func (c *Client) call(ctx context.Context, name string, args ...tvmrpc.Value) (j
 	if err != nil {
 		return nil, fmt.Errorf("server %s: %w", c.address, err)
 	}
+
 	var p tvmrpc.Packet
 	if err := p.Parse(reply); err != nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("server %s: %w", c.address, err)
 	}
+
 	switch {
 	case p.Code == tvmrpc.CodeException && len(p.Args) == 1:
 		return nil, failure.Errorf(failure.Transport, "server %s: %s", c.address, printable(p.Args[0].Data))
@@ -277,6 +300,7 @@ func (c *Client) call(ctx context.Context, name string, args ...tvmrpc.Value) (j
 		_ = c.Close()
 		return nil, failure.Errorf(failure.Transport, "server %s: it answered %s by another value", c.address, name)
 	}
+
 	return parsePlaceReply(p.Args[1].Data)
 }
 
@@ -289,6 +313,7 @@ func parsePlaceReply(text []byte) (json.RawMessage, error) {
 	if r.Error == "" {
 		return r.Result, nil
 	}
+
 	class := failure.Class(printable([]byte(r.Class)))
 	return nil, failure.New(class, printable([]byte(r.Next)), "%s", printable([]byte(r.Error)))
 }
@@ -308,6 +333,7 @@ func (c *Client) request(ctx context.Context, p *tvmrpc.Packet) (reply []byte, e
 	if l := c.link.Swap(nil); l != nil {
 		_ = l.Close() // ends a Read in another goroutine
 	}
+
 	c.receiving.Lock()
 	defer c.receiving.Unlock()
 	defer func() {
@@ -315,12 +341,14 @@ func (c *Client) request(ctx context.Context, p *tvmrpc.Packet) (reply []byte, e
 			_ = c.Close()
 		}
 	}()
+
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "request")
 	}
 	if err := c.write(ctx, p.Append(nil)); err != nil {
 		return nil, err
 	}
+
 	for {
 		code, msg, err := c.receive(ctx)
 		switch {
@@ -362,6 +390,7 @@ func (c *Client) receive(ctx context.Context) (tvmrpc.Code, []byte, error) {
 				return tvmrpc.Code(le.Uint32(msg[8:])), msg, nil
 			}
 		}
+
 		n, err := c.conn.Read(ctx, c.buf)
 		if errors.Is(err, transport.ErrClosed) {
 			c.lost.Store(true)
@@ -399,6 +428,7 @@ func (l *clientLink) Read(ctx context.Context, p []byte) (int, error) {
 	if !l.setCancel(cancel) {
 		return 0, transport.ErrClosed
 	}
+
 	l.c.receiving.Lock()
 	defer l.c.receiving.Unlock()
 	for len(l.rest) == 0 && l.err == nil && len(p) > 0 {
@@ -418,9 +448,11 @@ func (l *clientLink) Read(ctx context.Context, p []byte) (int, error) {
 			return 0, failure.Errorf(failure.Transport, "server %s: it sent a packet of %v to a link", l.c.address, code)
 		}
 	}
+
 	if len(l.rest) == 0 {
 		return 0, l.err
 	}
+
 	n := copy(p, l.rest)
 	l.rest = l.rest[n:]
 	return n, nil
@@ -432,6 +464,7 @@ func (l *clientLink) Write(ctx context.Context, p []byte) error {
 		if l.isClosed() {
 			return transport.ErrClosed
 		}
+
 		n := min(len(p), linkChunk)
 		if err := l.c.write(ctx, linkPacket(codeLinkBytes, p[:n])); err != nil {
 			return err

@@ -62,9 +62,11 @@ var le = binary.LittleEndian
 func (e era) decode(msg []byte) (*tvmrpc.Packet, error) {
 	p := &tvmrpc.Packet{}
 	head, ok := sequenceStart(msg)
+	// Without a sequence the encodings are the same; a wrong length is an error of Parse.
 	if !ok || le.Uint64(msg) != uint64(len(msg)-8) {
 		return p, p.Parse(msg)
 	}
+
 	items, err := e.items(msg[head:])
 	if err != nil {
 		return nil, fmt.Errorf("%v packet: %w", tvmrpc.Code(le.Uint32(msg[8:])), err)
@@ -79,10 +81,13 @@ func (e era) encode(p *tvmrpc.Packet) []byte {
 	if !ok || e != newEra {
 		return msg
 	}
+
 	items, err := oldEra.items(msg[head:])
 	if err != nil {
 		return tvmrpc.Exception(err.Error()).Append(nil) // not reached: Append encodes what items decodes
 	}
+
+	// A function's result begins with its type code as an integer, which differs, too.
 	if p.Code == tvmrpc.CodeReturn && len(items) > 1 && items[0].kind == tvmrpc.TypeInt {
 		items[0] = item{tvmrpc.TypeInt, le.AppendUint64(nil, uint64(resultType(items)))}
 	}
@@ -94,8 +99,10 @@ func (e era) encode(p *tvmrpc.Packet) []byte {
 func resultType(items []item) uint32 {
 	kind := tvmrpc.TypeCode(le.Uint64(items[0].data))
 	code := toNew[kind]
+
 	const inObject = 7 // bytes that an object of a short string holds
 	short := len(items[1].data) <= 8+inObject
+
 	switch {
 	case kind == tvmrpc.TypeStr && short:
 		code = newShortStr
@@ -115,8 +122,10 @@ func detect(msg []byte) era {
 	if !ok {
 		return unknownEra
 	}
+
 	_, oldErr := oldEra.items(msg[head:])
 	_, newErr := newEra.items(msg[head:])
+
 	switch {
 	case oldErr == nil && newErr != nil:
 		return oldEra
@@ -125,6 +134,7 @@ func detect(msg []byte) era {
 	case newErr != nil:
 		return unknownEra
 	}
+
 	// a device and a handle have the same length in both: the types of a system call's arguments decide
 	switch inOld, inNew := oldEra.isCall(msg), newEra.isCall(msg); {
 	case inOld && !inNew:
@@ -147,6 +157,7 @@ func sequenceStart(msg []byte) (int, bool) {
 	if len(msg) < body {
 		return 0, false
 	}
+
 	start := body
 	switch code := tvmrpc.Code(le.Uint32(msg[8:])); {
 	case code == tvmrpc.CodeInitServer:
@@ -160,6 +171,7 @@ func sequenceStart(msg []byte) (int, bool) {
 	default:
 		return 0, false
 	}
+
 	return start, start <= len(msg)
 }
 
@@ -169,6 +181,7 @@ func withSequence(head []byte, items []item, e era) []byte {
 	for _, i := range items {
 		size += 4 + len(i.data)
 	}
+
 	msg := append(make([]byte, 0, size), head...)
 	msg = le.AppendUint32(msg, uint32(len(items)))
 	for _, i := range items {
@@ -178,11 +191,14 @@ func withSequence(head []byte, items []item, e era) []byte {
 			msg = le.AppendUint32(msg, uint32(i.kind))
 		}
 	}
+
+	// In the old era all values follow all type codes.
 	for _, i := range items {
 		if e != newEra {
 			msg = append(msg, i.data...)
 		}
 	}
+
 	le.PutUint64(msg, uint64(len(msg)-8))
 	return msg
 }
@@ -194,10 +210,12 @@ func (e era) items(seq []byte) ([]item, error) {
 	if n > maxValues {
 		return nil, fmt.Errorf("%d values, at most %d are possible", n, maxValues)
 	}
+
 	codes := cursor{}
 	if e != newEra {
 		codes.rest = r.take(4 * uint64(n))
 	}
+
 	items := make([]item, 0, n)
 	for range n {
 		if e != newEra {
@@ -209,6 +227,7 @@ func (e era) items(seq []byte) ([]item, error) {
 			return nil, r.err
 		}
 	}
+
 	if r.err == nil && len(r.rest) > 0 {
 		r.err = fmt.Errorf("%d bytes too many", len(r.rest))
 	}
@@ -228,6 +247,7 @@ func (r *cursor) take(n uint64) []byte {
 	if r.err != nil {
 		return nil
 	}
+
 	out := r.rest[:n:n]
 	r.rest = r.rest[n:]
 	return out
@@ -245,6 +265,7 @@ func (r *cursor) old(code uint32) item {
 	if kind == oldBool {
 		kind = tvmrpc.TypeInt
 	}
+
 	if kind < 0 || kind == oldObject || kind >= tvmrpc.TypeNDArray {
 		r.fail(code)
 		return item{}
@@ -255,6 +276,7 @@ func (r *cursor) old(code uint32) item {
 func (r *cursor) new(code uint32) item {
 	kind, ok := toOld[code]
 	object := code
+
 	switch code {
 	case newShortStr:
 		object = newStr
@@ -296,10 +318,12 @@ func (r *cursor) sized(skip int, following func([]byte) uint64) []byte {
 	if r.err != nil {
 		return nil
 	}
+
 	n := following(r.rest[skip:head])
 	if n > uint64(len(r.rest)) { // the sum below would overflow
 		r.err = fmt.Errorf("cut short")
 		return nil
 	}
+
 	return r.take(uint64(head) + n)
 }

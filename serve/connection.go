@@ -43,7 +43,9 @@ func detectLoss(c net.Conn) {
 	if !ok {
 		return
 	}
+
 	const probes = 2
+	// One interval before the first probe, and one after each.
 	interval := lossTimeout / (probes + 1)
 	_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: interval, Interval: interval, Count: probes})
 	limitUnacknowledged(tcp, lossTimeout)
@@ -60,14 +62,17 @@ func readHello(c net.Conn) (hello, error) {
 	if err := c.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return hello{}, err
 	}
+
 	var head [8]byte
 	if _, err := io.ReadFull(c, head[:]); err != nil {
 		return hello{}, err
 	}
+
 	n := le.Uint32(head[4:])
 	if le.Uint32(head[:]) != magic || n > maxKey {
 		return hello{}, failure.Errorf(failure.Transport, "%v is no client of TVM's RPC", c.RemoteAddr())
 	}
+
 	text := make([]byte, n)
 	if _, err := io.ReadFull(c, text); err != nil {
 		return hello{}, err
@@ -80,6 +85,7 @@ func parseHello(text string) (h hello) {
 	if len(words) == 0 {
 		return h
 	}
+
 	h.key = words[0]
 	for _, w := range words[1:] {
 		if value, ok := strings.CutPrefix(w, "-timeout="); ok {
@@ -141,6 +147,7 @@ func (r *receiver) run() {
 			r.end(err)
 			return
 		}
+
 		ahead := r.ahead.Add(int64(len(msg)))
 		select {
 		case r.packets <- msg:
@@ -154,6 +161,7 @@ func (r *receiver) run() {
 			r.end(net.ErrClosed)
 			return
 		}
+
 		r.first = false
 		r.begin()
 	}
@@ -164,14 +172,17 @@ func (r *receiver) run() {
 func (r *receiver) end(err error) {
 	r.err = err
 	close(r.packets)
+
 	if !r.first && errors.Is(err, errLong) {
 		return // the session answers
 	}
+
 	select {
 	case <-r.open:
 	default:
 		err = nil // there is no session
 	}
+
 	if errors.Is(err, io.EOF) {
 		select {
 		case <-time.After(leaveTimeout):
@@ -195,10 +206,13 @@ func (r *receiver) receive() ([]byte, error) {
 		}
 		n = le.Uint64(msg.Bytes())
 	}
+
 	if n > uint64(r.limit) {
 		return nil, r.discard(msg, n)
 	}
+
 	for end := 8 + int(n); msg.Len() < end; {
+		// Of a client that waits, only a part of the first packet is received.
 		if r.first && msg.Len() >= maxAhead {
 			r.begin()
 			if err := r.awaitOpen(); err != nil {
@@ -252,9 +266,11 @@ func (r *receiver) read(msg *bytes.Buffer, n int, timeout time.Duration) error {
 	if timeout > 0 {
 		deadline = time.Now().Add(timeout)
 	}
+
 	if err := r.conn.SetReadDeadline(deadline); err != nil {
 		return err
 	}
+
 	_, err := io.CopyN(msg, r.conn, int64(n))
 	return err
 }

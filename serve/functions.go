@@ -93,10 +93,12 @@ func loadModule(ctx context.Context, q *session, args []tvmrpc.Value) (*tvmrpc.P
 	if q.lost != nil {
 		return nil, q.lost
 	}
+
 	data, err := q.uploads.read(string(args[0].Data))
 	if err != nil {
 		return nil, err
 	}
+
 	h, err := q.load(ctx, func(ctx context.Context) (Loaded, error) { return q.server.board.Load(ctx, data) })
 	return resultReply(tvmrpc.TypeModule, tvmrpc.Opaque(h)), err
 }
@@ -112,6 +114,7 @@ func systemLib(ctx context.Context, q *session, _ []tvmrpc.Value) (*tvmrpc.Packe
 		h, err := q.add(&model)
 		return resultReply(tvmrpc.TypeModule, tvmrpc.Opaque(h)), err
 	}
+
 	h, err := q.lookup(ctx, systemLibName)
 	if err != nil {
 		return nil, err
@@ -135,6 +138,7 @@ var evaluatorArgs = []tvmrpc.TypeCode{
 
 func timeEvaluator(ctx context.Context, q *session, args []tvmrpc.Value) (*tvmrpc.Packet, error) {
 	args = slices.Clone(args)
+
 	const zeroTimes, flushBytes = 7, 10
 	if len(args) == 10 { // TVM 0.9
 		args = slices.Insert(args, zeroTimes, tvmrpc.Int(100))
@@ -142,6 +146,7 @@ func timeEvaluator(ctx context.Context, q *session, args []tvmrpc.Value) (*tvmrp
 	if len(args) == 11 { // TVM 0.10 to 0.13
 		args = slices.Insert(args, flushBytes, tvmrpc.Int(0))
 	}
+
 	if len(args) != len(evaluatorArgs) {
 		return nil, failure.Errorf(failure.Config, "%d arguments instead of 10, 11 or 12", len(args))
 	}
@@ -152,15 +157,18 @@ func timeEvaluator(ctx context.Context, q *session, args []tvmrpc.Value) (*tvmrp
 		return nil, err
 	}
 	args[11] = tvmrpc.Text("") // a function of the client's computer that flushes its caches
+
 	of, ok := q.own[args[0].Word].(*object)
 	if !ok {
 		return nil, failure.Errorf(failure.Config, "the module was freed, or is none")
 	}
 	args[0].Word = of.handle
+
 	e := &evaluator{of: of, args: args}
 	if err := q.createEvaluator(ctx, e); err != nil {
 		return nil, err
 	}
+
 	h, err := q.add(e)
 	return resultReply(tvmrpc.TypeFunction, tvmrpc.Opaque(h)), err
 }
@@ -170,10 +178,12 @@ func (q *session) createEvaluator(ctx context.Context, e *evaluator) error {
 	if err := q.check(ctx, e.of); err != nil {
 		return err
 	}
+
 	h, err := q.lookup(ctx, evaluatorName)
 	if err != nil {
 		return err
 	}
+
 	reply, err := q.do(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeCallFunc, Handle: h, Args: e.args})
 	if err != nil {
 		return fmt.Errorf("function %.100q: %w", e.args[1].Data, err)
@@ -181,6 +191,7 @@ func (q *session) createEvaluator(ctx context.Context, e *evaluator) error {
 	if len(reply.Args) != 2 || tvmrpc.TypeCode(reply.Args[0].Word) != tvmrpc.TypeFunction {
 		return failure.Errorf(failure.Transport, "the board returned no evaluator of function %.100q", e.args[1].Data)
 	}
+
 	e.handle, q.latest = reply.Args[1].Word, e
 	return nil
 }
@@ -188,13 +199,16 @@ func (q *session) createEvaluator(ctx context.Context, e *evaluator) error {
 // evaluate times a function.
 func (q *session) evaluate(ctx context.Context, e *evaluator, args []tvmrpc.Value) (*tvmrpc.Packet, error) {
 	q.server.o.emit(Event{Client: q.client, Text: "measuring"})
+
 	err := q.check(ctx, e.of)
+	// The board keeps its latest evaluator only.
 	if err == nil && q.latest != e {
 		err = q.createEvaluator(ctx, e)
 	}
 	if err != nil {
 		return nil, err
 	}
+
 	return q.callBoard(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeCallFunc, Handle: e.handle, Args: args}, e.of.module)
 }
 
@@ -219,6 +233,7 @@ func (u *uploads) open() (err error) {
 	if u.folder, err = scratch.MakeIn(cmp.Or(u.parent, os.TempDir()), "boardsmith-session-"); err != nil {
 		return err
 	}
+
 	files := filepath.Join(u.folder.Dir, "files")
 	if err = os.Mkdir(files, 0o700); err == nil {
 		u.root, err = os.OpenRoot(files)
@@ -234,6 +249,7 @@ func (u *uploads) write(name string, data []byte) error {
 	if len(name) > longest {
 		return failure.Errorf(failure.Config, "file %.50q…: names have at most %d bytes, not %d", name, longest, len(name))
 	}
+
 	used := u.used + int64(len(data)) + fileCost
 	if used > u.limit {
 		return failure.New(failure.Config, "begin another session",
@@ -242,6 +258,8 @@ func (u *uploads) write(name string, data []byte) error {
 	if err := u.open(); err != nil {
 		return err
 	}
+
+	// Counted before the write, which may leave a part when it fails.
 	u.used = used
 	if err := u.root.MkdirAll(path.Dir(path.Clean(name)), 0o700); err != nil {
 		return failure.Errorf(failure.Config, "file %.200q: %w", name, err)
@@ -256,10 +274,12 @@ func (u *uploads) read(name string) ([]byte, error) {
 	if u.root == nil {
 		return nil, failure.Errorf(failure.Config, "file %.200q: %w", name, fs.ErrNotExist)
 	}
+
 	f, err := u.root.Open(name)
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "file %.200q: %w", name, err)
 	}
+
 	defer f.Close()
 	return io.ReadAll(f)
 }

@@ -14,6 +14,7 @@ func limitUnacknowledged(c *net.TCPConn, limit time.Duration) {
 	if err != nil {
 		return
 	}
+
 	_ = raw.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(limit.Milliseconds()))
 	})

@@ -67,6 +67,7 @@ func newPlaceReply(result json.RawMessage, err error) string {
 		next := failure.NextFor(err, failure.Option, failure.Target)
 		r = placeReply{Error: err.Error(), Class: failure.Of(err), Next: next}
 	}
+
 	text, err := json.Marshal(r)
 	if err != nil {
 		text, _ = json.Marshal(placeReply{Error: err.Error(), Class: failure.Internal}) // of texts
@@ -84,11 +85,14 @@ func ofPlace(f placeFunction, types ...tvmrpc.TypeCode) ownFunction {
 		if err := checkTypes(args, types...); err != nil {
 			return nil, err
 		}
+
 		p, ok := q.server.board.(Place)
 		if !ok {
+			// A result, not an Exception, so that the client gets the error's class.
 			err := failure.Errorf(failure.Config, "firmware of a client cannot run on this board")
 			return resultReply(tvmrpc.TypeStr, tvmrpc.Text(newPlaceReply(nil, err))), nil
 		}
+
 		ctx, done := q.limitLoad(ctx)
 		defer done()
 		result, err := f(ctx, q, p, args)
@@ -117,6 +121,7 @@ func openLink(ctx context.Context, q *session, p Place, _ []tvmrpc.Value) (json.
 	if err != nil {
 		return nil, err
 	}
+
 	q.server.o.emit(Event{Client: q.client, Text: "measuring"})
 	q.link = &placeLink{Link: link}
 	bounded, ok := link.(interface{ Bounded() bool })
@@ -144,6 +149,7 @@ func (q *session) closeLink() {
 	if l == nil {
 		return
 	}
+
 	q.link = nil
 	if l.stop != nil {
 		l.stop()
@@ -157,12 +163,14 @@ func (q *session) forward(ctx context.Context) {
 	if l == nil || l.stop != nil {
 		return
 	}
+
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	l.stop = func() {
 		cancel()
 		<-done
 	}
+
 	q.server.goroutines.Go(func() {
 		defer close(done)
 		buf := make([]byte, linkChunk)
@@ -211,6 +219,8 @@ func (q *session) writeLink(ctx context.Context, data []byte) {
 	if l == nil || l.stop == nil {
 		return
 	}
+
+	// A client that writes uses its session.
 	q.restartClock()
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()

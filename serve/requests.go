@@ -52,6 +52,7 @@ func (q *session) handle(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet,
 			return nil, err
 		}
 	}
+
 	switch p.Code {
 	case tvmrpc.CodeSetDevice, tvmrpc.CodeStreamSync, tvmrpc.CodeFreeStream, tvmrpc.CodeSetStream:
 		return void, nil
@@ -105,13 +106,17 @@ func (q *session) getGlobal(ctx context.Context, name string) (*tvmrpc.Packet, e
 		h, err := q.add(function(name))
 		return handleReply(h), err
 	}
+
 	if same, ok := boardNames[name]; ok {
 		name = same
 	}
+
 	h, err := q.lookup(ctx, name)
 	if err != nil || h == 0 {
 		return handleReply(0), err
 	}
+
+	// Clients get a handle of the server, which stays valid when the firmware is replaced.
 	if q.named[name] == 0 {
 		q.named[name], err = q.add(boardFunction(name))
 	}
@@ -123,10 +128,12 @@ func (q *session) lookup(ctx context.Context, name string) (uint64, error) {
 	if h, ok := q.lookups[name]; ok && q.lost == nil {
 		return h, nil
 	}
+
 	reply, err := q.do(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeGetGlobalFunc, Args: []tvmrpc.Value{tvmrpc.Text(name)}})
 	if err != nil {
 		return 0, err
 	}
+
 	h := reply.Args[0].Word
 	if h != 0 {
 		q.lookups[name] = h
@@ -139,9 +146,11 @@ func (q *session) add(what any) (uint64, error) {
 	if len(q.own) >= maxOwn {
 		return 0, failure.New(failure.Config, "free functions and modules", "the session has %d of them", len(q.own))
 	}
+
 	if m := moduleOf(what); m != nil {
 		m.objects++
 	}
+
 	q.created++
 	h := ownHandles + q.created
 	q.own[h] = what
@@ -166,6 +175,7 @@ func (q *session) call(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, e
 	if !isOwn(p.Handle) {
 		return q.callBoard(ctx, p, nil)
 	}
+
 	switch f := q.own[p.Handle].(type) {
 	case function:
 		reply, err := ownFunctions[string(f)](ctx, q, p.Args)
@@ -176,6 +186,7 @@ func (q *session) call(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, e
 	case *evaluator:
 		return q.evaluate(ctx, f, p.Args)
 	}
+
 	m, err := q.toBoard(ctx, &p.Handle)
 	if err != nil {
 		return nil, err
@@ -196,10 +207,12 @@ func (q *session) callBoard(ctx context.Context, p *tvmrpc.Packet, m *module) (*
 		}
 		m = cmp.Or(m, of)
 	}
+
 	reply, err := q.do(ctx, p)
 	if err != nil || len(reply.Args) < 2 {
 		return reply, err
 	}
+
 	switch kind := tvmrpc.TypeCode(reply.Args[0].Word); kind {
 	case tvmrpc.TypeModule, tvmrpc.TypeFunction:
 		if reply.Args[1].Word == 0 { // none
@@ -207,6 +220,7 @@ func (q *session) callBoard(ctx context.Context, p *tvmrpc.Packet, m *module) (*
 		}
 		reply.Args[1].Word, err = q.add(&object{q.board, m, kind, reply.Args[1].Word})
 	case tvmrpc.TypeNDArray:
+		// The last value is the handle that frees the array.
 		q.kinds[reply.Args[len(reply.Args)-1].Word] = kind
 		q.tensors++
 	}
@@ -241,10 +255,12 @@ func (q *session) check(ctx context.Context, o *object) error {
 	case o.module == nil:
 		return nil
 	}
+
 	err := o.module.Check(ctx)
 	if errors.Is(err, rpc.ErrBroken) {
 		return err
 	}
+
 	if failure.Of(err) == failure.Config || errors.Is(err, rpc.ErrStale) {
 		return failure.New(failure.Config, "load the module again, and free those that are not used any more",
 			"the module was unlinked: a later one did not fit beside it")
@@ -258,10 +274,13 @@ func (q *session) freeHandle(ctx context.Context, h uint64) (*tvmrpc.Packet, err
 	if isOwn(h) {
 		return q.freeOwn(ctx, h)
 	}
+
 	kind, ok := q.kinds[h]
+	// TypeHandle is memory, which FreeData frees.
 	if !ok || q.lost != nil || kind == tvmrpc.TypeHandle {
 		return void, nil
 	}
+
 	reply, err := q.freeOnBoard(ctx, h, kind)
 	if err == nil {
 		delete(q.kinds, h)
@@ -282,10 +301,13 @@ func (q *session) freeOwn(ctx context.Context, h uint64) (*tvmrpc.Packet, error)
 	if _, ok := what.(boardFunction); ok {
 		return void, nil
 	}
+
 	delete(q.own, h)
 	if q.lost != nil {
 		return void, nil
 	}
+
+	// A loaded module's own handle is freed by Unlink.
 	o, _ := what.(*object)
 	if o != nil && o.kind == tvmrpc.TypeModule && (o.module == nil || o.handle != uint64(o.module.Handle())) &&
 		q.check(ctx, o) == nil {
@@ -293,6 +315,7 @@ func (q *session) freeOwn(ctx context.Context, h uint64) (*tvmrpc.Packet, error)
 			return nil, err
 		}
 	}
+
 	m := moduleOf(what)
 	if m == nil {
 		return void, nil
@@ -300,6 +323,7 @@ func (q *session) freeOwn(ctx context.Context, h uint64) (*tvmrpc.Packet, error)
 	if m.objects--; m.objects > 0 || m.Check(ctx) != nil {
 		return void, nil
 	}
+
 	ctx, cancel := context.WithDeadline(ctx, q.deadline)
 	defer cancel()
 	return void, m.Unlink(ctx)
@@ -311,6 +335,7 @@ func (q *session) freeData(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packe
 	if q.kinds[h] != tvmrpc.TypeHandle || q.lost != nil {
 		return void, nil
 	}
+
 	delete(q.kinds, h)
 	q.tensors--
 	return q.do(ctx, p)

@@ -74,6 +74,7 @@ func (o Options) withDefaults() Options {
 func (o Options) Check() error {
 	const longest = 255
 	unusable := func(r rune) bool { return r == ':' || unicode.IsSpace(r) || !unicode.IsGraphic(r) }
+
 	switch {
 	case o.Tracker != "" && o.Key == "":
 		return failure.New(failure.Config, "choose a key", "tracker %s: a board needs a key there", o.Tracker)
@@ -91,21 +92,26 @@ func Serve(ctx context.Context, l net.Listener, b Board, o Options) error {
 	if err := o.Check(); err != nil {
 		return errors.Join(err, l.Close())
 	}
+
 	ctx, cancel := context.WithCancel(ctx)
 	s := &server{
 		o: o.withDefaults(), board: b, silent: silentConns{place: make(chan struct{}, 1)},
 		waiting: make(chan struct{}, maxWaiting), turn: make(chan struct{}, 1),
 	}
 	s.keys.init(o)
+
+	// Deferred calls run in reverse order: cancel, then Wait.
 	defer s.goroutines.Wait()
 	defer cancel()
 	if o.Tracker != "" {
 		s.goroutines.Go(func() { s.joinTracker(ctx, l.Addr()) })
 	}
+
 	s.goroutines.Go(func() {
 		<-ctx.Done()
 		_ = l.Close()
 	})
+
 	s.o.emit(Event{Text: "idle"})
 	return s.accept(ctx, l)
 }
@@ -134,6 +140,7 @@ func (s *server) accept(ctx context.Context, l net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return failure.Errorf(failure.Transport, "%w", err)
 		case err != nil: // of one connection, or descriptors are short
+			// One report for a series of equal errors.
 			if err.Error() != reported {
 				reported = err.Error()
 				s.o.emit(Event{Text: "connection failed", Err: err})
@@ -144,6 +151,7 @@ func (s *server) accept(ctx context.Context, l net.Listener) error {
 			}
 			continue
 		}
+
 		s.silent.add(ctx, c)
 		s.goroutines.Go(func() { s.serve(ctx, c) })
 	}
@@ -154,10 +162,12 @@ func (s *server) allows(a net.Addr) bool {
 	if s.o.Allow == nil {
 		return true
 	}
+
 	at, err := netip.ParseAddrPort(a.String())
 	if err != nil {
 		return false
 	}
+
 	address := at.Addr().Unmap().WithZone("") // networks have no zones
 	mapped := netip.AddrFrom16(address.As16())
 	return slices.ContainsFunc(s.o.Allow, func(p netip.Prefix) bool {
@@ -170,19 +180,23 @@ func (s *server) serve(ctx context.Context, c net.Conn) {
 	defer s.silent.remove(c)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// A closed connection ends its reads and writes.
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	defer func() { _ = c.Close() }()
+
 	if !s.allows(c.RemoteAddr()) {
 		s.o.emit(Event{Text: "refused " + c.RemoteAddr().String(), Err: failure.Errorf(failure.Config,
 			"the address is in none of the allowed networks")})
 		return
 	}
+
 	detectLoss(c)
 	h, err := readHello(c)
 	if err != nil {
 		return
 	}
+
 	if !s.keys.accept(h.key) {
 		_ = writeAll(c, le.AppendUint32(nil, keyMismatch))
 		return
@@ -191,20 +205,25 @@ func (s *server) serve(ctx context.Context, c net.Conn) {
 	if welcome(c, s.o.Key) != nil {
 		return
 	}
+
 	packets := newReceiver(c, s.o.MaxUpload, cancel)
 	defer close(packets.done)
 	s.goroutines.Go(packets.run)
+
+	// A client may wait for the board once it has sent a request: until then it counts as silent.
 	select {
 	case <-packets.begun:
 	case <-ctx.Done():
 		return
 	}
+
 	select {
 	case s.waiting <- struct{}{}:
 	default:
 		s.turnAway(ctx, c, packets)
 		return
 	}
+
 	s.silent.remove(c)
 	if !s.wait(ctx, c) {
 		return
@@ -219,6 +238,7 @@ func (s *server) serve(ctx context.Context, c net.Conn) {
 func (s *server) turnAway(ctx context.Context, c net.Conn, packets *receiver) {
 	err := failure.New(failure.Network, "try again later", "%d clients wait for the board", maxWaiting)
 	s.o.emit(Event{Text: "refused " + c.RemoteAddr().String(), Err: err})
+
 	q := &session{server: s, conn: c}
 	select {
 	case msg := <-packets.packets:
@@ -226,6 +246,8 @@ func (s *server) turnAway(ctx context.Context, c net.Conn, packets *receiver) {
 	default: // a long packet, which is not received
 		return
 	}
+
+	// Without arguments, InitServer is the same in both encodings: the next request decides.
 	if q.era == unknownEra {
 		if q.send((&tvmrpc.Packet{Code: tvmrpc.CodeReturn}).Append(nil)) != nil {
 			return
@@ -239,6 +261,7 @@ func (s *server) turnAway(ctx context.Context, c net.Conn, packets *receiver) {
 		case <-ctx.Done():
 		}
 	}
+
 	if q.era != unknownEra {
 		_ = q.send(q.exception(err))
 	}
@@ -253,6 +276,7 @@ func (s *server) wait(ctx context.Context, c net.Conn) bool {
 		return true
 	default:
 	}
+
 	s.o.emit(Event{Client: c.RemoteAddr().String(), Text: "waiting"})
 	select {
 	case s.turn <- struct{}{}:
@@ -295,6 +319,7 @@ func (s *silentConns) add(ctx context.Context, c net.Conn) {
 		_ = s.all[0].Close()
 		s.all = slices.Delete(s.all, 0, 1)
 	}
+
 	s.all = append(s.all, silentConn{c, time.Now()})
 }
 
@@ -302,6 +327,7 @@ func (s *silentConns) remove(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = slices.DeleteFunc(s.all, func(other silentConn) bool { return other.Conn == c })
+
 	select {
 	case s.place <- struct{}{}:
 	default:

@@ -57,12 +57,16 @@ func (s *server) serveSession(ctx context.Context, c net.Conn, h hello, packets 
 	if q.timeout == 0 {
 		q.timeout = s.o.SessionTimeout
 	}
+
 	q.restartClock()
 	s.o.emit(Event{Client: q.client, Text: "session"})
+
 	defer func() {
+		// ctx has ended if the client has disconnected: the board is released all the same.
 		err := q.end(context.WithoutCancel(ctx))
 		s.o.emit(Event{Text: "idle", Err: err})
 	}()
+
 	for {
 		reply, err := q.next(ctx, packets)
 		if reply != nil && q.send(reply) != nil || err != nil {
@@ -78,6 +82,7 @@ func (q *session) restartClock() { q.deadline = time.Now().Add(q.timeout) }
 func (q *session) next(ctx context.Context, packets *receiver) ([]byte, error) {
 	ended := time.NewTimer(time.Until(q.deadline))
 	defer ended.Stop()
+
 	select {
 	case msg, ok := <-packets.packets:
 		if !ok {
@@ -120,9 +125,11 @@ func (q *session) respond(ctx context.Context, msg []byte) ([]byte, error) {
 		q.writeLink(ctx, data)
 		return nil, nil
 	}
+
 	if q.era == unknownEra {
 		q.era = detect(msg)
 	}
+
 	p, err := q.era.decode(msg)
 	switch {
 	case err != nil && !q.begun:
@@ -138,6 +145,7 @@ func (q *session) respond(ctx context.Context, msg []byte) ([]byte, error) {
 		}
 		return q.era.encode(reply), nil
 	}
+
 	reply, err := q.handle(ctx, p)
 	switch {
 	case ctx.Err() != nil:
@@ -193,11 +201,13 @@ func (q *session) initServer(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Pac
 	case string(p.Version) != protocol:
 		return nil, failure.Errorf(failure.Config, "RPC protocol version %.40q: it must be %s", p.Version, protocol)
 	}
+
 	if len(p.Args) > 0 {
 		if err := q.construct(ctx, p.Args); err != nil {
 			return nil, err
 		}
 	}
+
 	q.begun = true
 	return &tvmrpc.Packet{Code: tvmrpc.CodeReturn}, nil
 }
@@ -211,6 +221,7 @@ func (q *session) construct(ctx context.Context, args []tvmrpc.Value) error {
 	if args[1].Type != tvmrpc.TypeBytes {
 		return failure.Errorf(failure.Config, "%s: the archive is not bytes", modelSession)
 	}
+
 	h, err := q.load(ctx, func(ctx context.Context) (Loaded, error) {
 		return q.server.board.Load(ctx, args[1].Data)
 	})
@@ -233,11 +244,14 @@ func (q *session) load(ctx context.Context, load func(context.Context) (Loaded, 
 	q.server.o.emit(Event{Client: q.client, Text: "loading"})
 	ctx, done := q.limitLoad(ctx)
 	defer done()
+
+	// Also after a load that fails, Release must follow.
 	q.used = true
 	l, err := load(ctx)
 	if err != nil {
 		return 0, err
 	}
+
 	if q.board != nil && q.board != l.Session {
 		q.forget()
 	}
@@ -251,6 +265,7 @@ func (q *session) forget() {
 		q.lost = failure.New(failure.Config, "load the module before tensors are allocated",
 			"the tensors were lost because the module did not fit beside the firmware, which was replaced")
 	}
+
 	q.lookups, q.kinds = map[string]uint64{}, map[uint64]tvmrpc.TypeCode{}
 	q.tensors, q.latest = 0, nil
 }
@@ -263,6 +278,7 @@ func (q *session) open(ctx context.Context) (*rpc.Session, error) {
 	if q.board != nil {
 		return q.board, nil
 	}
+
 	ctx, done := q.limitLoad(ctx)
 	defer done()
 	q.used = true
@@ -270,6 +286,7 @@ func (q *session) open(ctx context.Context) (*rpc.Session, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	q.board = board
 	return board, nil
 }
@@ -280,10 +297,12 @@ func (q *session) do(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, err
 	if err != nil {
 		return nil, err
 	}
+
 	ctx, cancel := context.WithDeadline(ctx, q.deadline)
 	defer cancel()
 	a, err := board.Do(ctx, p)
 	if err != nil {
+		// There is no answer: see rpc.Session.Do.
 		q.lost = err
 		return nil, fmt.Errorf("the board stopped: %w", err)
 	}
@@ -299,8 +318,10 @@ func (q *session) end(ctx context.Context) error {
 		_ = q.conn.Close() // sending to a client that does not read would wait
 		q.closeLink()
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, releaseLimit)
 	defer cancel()
+
 	err := q.uploads.remove()
 	if q.used {
 		err = errors.Join(err, q.server.board.Release(ctx))

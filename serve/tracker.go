@@ -66,6 +66,7 @@ func (k *keys) release() {
 	k.mu.Lock()
 	k.used = false
 	k.mu.Unlock()
+
 	select {
 	case k.ended <- struct{}{}:
 	default:
@@ -98,15 +99,18 @@ func (s *server) joinTracker(ctx context.Context, at net.Addr) {
 		s.o.emit(Event{Text: event})
 		reported, event = "", "joined tracker "+s.o.Tracker+" again"
 	}
+
 	for {
 		err := s.offer(ctx, at, joined)
 		if ctx.Err() != nil {
 			return
 		}
+
 		if err.Error() != reported {
 			reported = err.Error()
 			s.o.emit(Event{Text: "tracker " + s.o.Tracker, Err: err})
 		}
+
 		select {
 		case <-time.After(trackerRetry):
 		case <-ctx.Done():
@@ -123,6 +127,7 @@ func (s *server) offer(ctx context.Context, at net.Addr, joined func()) error {
 		return err
 	}
 	defer t.close()
+
 	joined()
 	for {
 		key := fmt.Sprintf("%s:%.16f", s.o.Key, rand.Float64())
@@ -132,6 +137,7 @@ func (s *server) offer(ctx context.Context, at net.Addr, joined func()) error {
 			}
 			continue
 		}
+
 		if err := t.put(s.o.Key, key, port(at), s.o.Address); err != nil {
 			return err
 		}
@@ -147,6 +153,7 @@ func (s *server) watch(ctx context.Context, t *tracker, key string) error {
 		if err := s.waitEnded(ctx, time.After(idlePoll)); err != nil || !s.keys.holds(key) {
 			return err
 		}
+
 		pending, err := t.pending()
 		if err != nil {
 			return err
@@ -181,6 +188,7 @@ func dialTracker(ctx context.Context, address string) (*tracker, error) {
 	if err != nil {
 		return nil, failure.Errorf(failure.Transport, "%w", err)
 	}
+
 	t := &tracker{conn, context.AfterFunc(ctx, func() { _ = conn.Close() })}
 	if err := t.greet(); err != nil {
 		t.close()
@@ -195,6 +203,7 @@ func (s *server) dialTracker(ctx context.Context, at net.Addr) (*tracker, error)
 	if err != nil {
 		return nil, err
 	}
+
 	info := map[string]any{"key": "server:" + s.o.Key, "addr": []any{orNull(s.o.Address), port(at)}}
 	if err := t.request(nil, codeUpdate, info); err != nil {
 		t.close()
@@ -216,6 +225,7 @@ func (t *tracker) greet() error {
 	if _, err := t.conn.Write(le.AppendUint32(nil, trackerMagic)); err != nil {
 		return err
 	}
+
 	var reply [4]byte
 	if _, err := io.ReadFull(t.conn, reply[:]); err != nil {
 		return err
@@ -243,16 +253,19 @@ func (t *tracker) request(result any, message ...any) error {
 	if err != nil {
 		return err
 	}
+
 	reply, err := t.exchange(text, time.Now().Add(trackerWait))
 	if err != nil {
 		return err
 	}
+
 	if result == nil {
 		if string(bytes.TrimSpace(reply)) != "0" {
 			return failure.Errorf(failure.Transport, "the tracker answered %.100q to %s", reply, text)
 		}
 		return nil
 	}
+
 	if err := json.Unmarshal(reply, result); err != nil {
 		return failure.Errorf(failure.Transport, "the tracker answered %.100q to %s", reply, text)
 	}
@@ -267,6 +280,7 @@ func (t *tracker) exchange(text []byte, before time.Time) ([]byte, error) {
 	if _, err := t.conn.Write(append(le.AppendUint32(nil, uint32(len(text))), text...)); err != nil {
 		return nil, err
 	}
+
 	if err := t.conn.SetReadDeadline(before); err != nil {
 		return nil, err
 	}
@@ -278,10 +292,13 @@ func (t *tracker) receive() ([]byte, error) {
 	if _, err := io.ReadFull(t.conn, head[:]); err != nil {
 		return nil, err
 	}
+
 	n := le.Uint32(head[:])
 	if n > maxTrackerMsg {
 		return nil, failure.Errorf(failure.Transport, "the tracker sent a message of %d bytes", n)
 	}
+
+	// Memory is allocated for bytes that arrive, not for the announced length.
 	var msg bytes.Buffer
 	_, err := io.CopyN(&msg, t.conn, int64(n))
 	return msg.Bytes(), err

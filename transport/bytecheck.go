@@ -56,6 +56,7 @@ func (c *byteCheck) message(msg []byte, nonce byte) bool {
 	if len(msg) <= headerSize {
 		return false
 	}
+
 	switch msg[2] {
 	case typeReply:
 		c.unproven = slices.DeleteFunc(c.unproven, func(b byte) bool { return b == msg[0] })
@@ -64,6 +65,7 @@ func (c *byteCheck) message(msg []byte, nonce byte) bool {
 		if own || msg[0] == nonce {
 			c.echoes++
 		}
+		// With the session's own nonce it may be the other side's Init: endpoint.receive decides.
 		return own && msg[0] != nonce
 	}
 	return false
@@ -80,13 +82,16 @@ func (c *byteCheck) changed(established bool) (changed, advice string) {
 	case !established || len(c.unproven) == 0:
 		return "", ""
 	}
+
 	var list []string
 	for _, b := range c.unproven {
 		list = append(list, fmt.Sprintf("0x%02x", b))
 	}
 	changed = "loses or changes the bytes " + strings.Join(list, ", ")
+
 	has := func(b byte) bool { return slices.Contains(c.unproven, b) }
 	switch {
+	// 0xff is telnet's command byte, too.
 	case has(framing.Escape):
 		return changed, "its serial server speaks telnet: choose its raw mode"
 	case has(xon) && has(xoff):

@@ -81,6 +81,7 @@ func (e *endpoint) receive(msg []byte) (n notice, reply []byte) {
 	if len(msg) < headerSize {
 		return strayMessage, nil
 	}
+
 	id := sessionID{msg[0], msg[1]}
 	switch msg[2] {
 	case typeInit:
@@ -110,6 +111,7 @@ func (e *endpoint) receiveInit(id sessionID, body []byte) (notice, []byte) {
 	if nonce == 0 || len(body) < 1 {
 		return strayMessage, nil
 	}
+
 	if e.state == startSent { // both sides began at once: the side with the lower nonce stays initiator
 		switch {
 		case nonce > e.nonce:
@@ -121,9 +123,11 @@ func (e *endpoint) receiveInit(id sessionID, body []byte) (notice, []byte) {
 			return wrongVersion, nil
 		}
 	}
+
 	replaced := e.state == established
 	e.state, e.id = established, sessionID{nonce, e.nextNonce()}
 	reply := []byte{e.id[0], e.id[1], typeReply, sessionVersion}
+
 	if replaced {
 		return newInitiator, reply
 	}

@@ -20,6 +20,7 @@ func programsWith(port string) (list []string) {
 	if unix.Stat(port, &p) != nil {
 		return nil // it has vanished
 	}
+
 	processes, _ := os.ReadDir("/proc") // a system may have none
 	for _, entry := range processes {
 		pid := entry.Name()
@@ -28,9 +29,11 @@ func programsWith(port string) (list []string) {
 			isForked(process) {
 			continue
 		}
+
 		name, _ := os.ReadFile(filepath.Join(process, "comm")) // it may have ended
 		list = append(list, fmt.Sprintf("%s (process %s)", strings.TrimSpace(string(name)), pid))
 	}
+
 	slices.Sort(list)
 	return list
 }
@@ -42,6 +45,7 @@ func isForked(process string) bool {
 	if program, failed := os.Readlink(filepath.Join(process, "exe")); err != nil || failed != nil || program != own {
 		return false
 	}
+
 	stat, _ := os.ReadFile(filepath.Join(process, "stat")) // proc_pid_stat(5): pid (name) state parent …
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	return len(fields) > 1 && fields[1] == strconv.Itoa(os.Getpid())
@@ -60,11 +64,14 @@ func hasOpen(folder string, device unix.Stat_t) bool {
 	if err != nil {
 		return false // another user's process, or one that has ended
 	}
+
 	for _, f := range files {
 		path := filepath.Join(folder, f.Name())
 		if to, err := os.Readlink(path); err != nil || !strings.HasPrefix(to, "/dev/") {
 			continue // examine no other file: it may be on a server that does not answer
 		}
+
+		// The device's number identifies it under any name; a pseudo-terminal needs its file system, too.
 		var s unix.Stat_t
 		if unix.Stat(path, &s) == nil && s.Rdev == device.Rdev && (s.Dev == device.Dev || !isPseudo(device)) {
 			return true

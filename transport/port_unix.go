@@ -25,10 +25,13 @@ func openPort(c SerialConfig) (driver, error) {
 	if errors.As(err, &path) {
 		return nil, path.Err // a serialError has the path
 	}
+
 	t := terminal{f}
 	if err := configure(c); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+
+	// After configure, whose driver makes the port shared again when it closes it.
 	if err := t.control(func(fd int) error { return unix.IoctlSetInt(fd, unix.TIOCEXCL, 0) }); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -39,6 +42,7 @@ func openPort(c SerialConfig) (driver, error) {
 func configure(c SerialConfig) error {
 	syscall.ForkLock.RLock() // the driver's descriptor would be inherited by a child
 	defer syscall.ForkLock.RUnlock()
+
 	port, err := serial.Open(c.Port, &serial.Mode{BaudRate: c.Baud})
 	if err != nil {
 		return err

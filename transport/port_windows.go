@@ -12,6 +12,7 @@ func openPort(c SerialConfig) (driver, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if err := port.ResetInputBuffer(); err != nil {
 		return nil, errors.Join(err, port.Close())
 	}

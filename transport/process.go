@@ -44,6 +44,7 @@ func (e *ProcessError) Error() string {
 	if e.State != nil {
 		end = "ended: " + e.State.String()
 	}
+
 	s := fmt.Sprintf("device process %s %s", e.Path, end)
 	if said := strings.TrimSpace(string(e.Tail)); said != "" {
 		s += ": " + printable([]byte(strings.ReplaceAll(said, "\n", "; ")))

@@ -50,13 +50,16 @@ func StartProcess(ctx context.Context, c ProcessConfig) (*Process, error) {
 		return nil, failure.Stopped(ctx, "start %s", c.Path)
 	}
 	c.Path = abspath.OfWord(c.Path) // not relative to Dir
+
 	pipes, err := openPipes()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Path, err)
 	}
 	defer pipes.closeChildEnds()
+
 	cmd := exec.Command(c.Path, c.Args...)
 	cmd.Dir, cmd.Env = c.Dir, c.Env
+	// To os/exec, nil means this process's environment.
 	if cmd.Env == nil {
 		cmd.Env = []string{}
 	}
@@ -71,6 +74,7 @@ func StartProcess(ctx context.Context, c ProcessConfig) (*Process, error) {
 		pipes.closeOurEnds()
 		return nil, startError(c.Path, err)
 	}
+
 	p.in, p.out = newWriteEnd(pipes.stdin[1]), newReadEnd(pipes.stdout[0])
 	p.errs = readStderr(pipes.stderr[0], c.Log)
 	return p, nil
@@ -90,6 +94,7 @@ func (p *Process) run(cmd *exec.Cmd) error {
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
+
 		err := cmd.Start()
 		if err == nil {
 			p.pid = cmd.Process.Pid
@@ -98,6 +103,7 @@ func (p *Process) run(cmd *exec.Cmd) error {
 		if err != nil {
 			return
 		}
+
 		awaitEnd(cmd)
 		p.signalGroup(unix.SIGKILL) // the child's remaining children; its PID is in use until Wait
 		_ = cmd.Wait()              // the state has the result
@@ -144,12 +150,15 @@ func (p *Process) endError() error {
 	e := &ProcessError{Path: p.path}
 	timer := time.NewTimer(250 * time.Millisecond)
 	defer timer.Stop()
+
 	select {
 	case <-p.exited:
 		e.State = p.state
+		// What it wrote last may still be in the pipe.
 		p.errs.wait(timer.C)
 	case <-timer.C:
 	}
+
 	e.Tail = p.errs.tail()
 	if p.left != "" {
 		e.Left, _ = os.ReadFile(p.left) // usually it has left none
@@ -164,12 +173,14 @@ func (p *Process) Close() error {
 		p.closed.Store(true)
 		p.in.f.Close()
 		p.out.f.Close() // before the wait, so that a child that writes endlessly gets an error
+
 		if p.stays || !p.exitsWithin(p.grace) {
 			p.signalGroup(unix.SIGTERM)
 		}
 		if !p.exitsWithin(p.grace) {
 			p.signalGroup(unix.SIGKILL)
 		}
+
 		<-p.exited
 		p.errs.stop()
 	})
@@ -245,6 +256,7 @@ func (e *pipeEnd) tryTransfer(p []byte) (int, error) {
 	if err := e.conn.Control(e.transfer); err != nil {
 		return 0, err
 	}
+	// The caller's memory is not kept.
 	e.p = nil
 	return e.n, e.err
 }
@@ -256,6 +268,7 @@ func (e *pipeEnd) read(ctx context.Context, p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+
 	if n, err := e.tryTransfer(p); n > 0 || err != nil {
 		return n, err
 	}
@@ -290,6 +303,7 @@ func (e *pipeEnd) write(ctx context.Context, p []byte) error {
 	if ctx.Err() != nil {
 		return waitError(ctx, "write", time.Now())
 	}
+
 	n, err := e.tryTransfer(p)
 	for p = p[n:]; len(p) > 0 && err == nil; p = p[n:] {
 		n, err = e.wait(ctx, "write", func() (int, error) { return e.f.Write(p) })
@@ -342,12 +356,14 @@ func readStderr(f *os.File, log hclog.Logger) *stderrReader {
 	if log == nil {
 		log = hclog.NewNullLogger()
 	}
+
 	go r.run(log.Named("stderr"))
 	return r
 }
 
 func (r *stderrReader) run(log hclog.Logger) {
 	defer close(r.done)
+
 	lines := bufio.NewReaderSize(r.f, tailSize)
 	for {
 		line, err := lines.ReadSlice('\n') // a longer line is logged in pieces
@@ -357,6 +373,7 @@ func (r *stderrReader) run(log hclog.Logger) {
 			r.mu.Unlock()
 			log.Info(printable(line))
 		}
+
 		if err != nil && err != bufio.ErrBufferFull {
 			return
 		}

@@ -85,6 +85,7 @@ func (r *recorder) add(to string, p []byte, end string) {
 func (r *recorder) Read(ctx context.Context, p []byte) (int, error) {
 	late := ctx.Err() != nil
 	n, err := r.link.Read(ctx, p)
+
 	switch {
 	case n > 0:
 		r.add(toHost, p[:n], "")
@@ -96,9 +97,11 @@ func (r *recorder) Read(ctx context.Context, p []byte) (int, error) {
 
 // Write writes to the recorded link.
 func (r *recorder) Write(ctx context.Context, p []byte) error {
+	// Before the write, since the answer may be read during it.
 	if ctx.Err() == nil && len(p) > 0 {
 		r.add(toDevice, p, "")
 	}
+
 	late := ctx.Err() != nil
 	err := r.link.Write(ctx, p)
 	if err != nil && !late {
@@ -119,6 +122,7 @@ func (r *recorder) Bounded() bool {
 // Close closes the recorded link. It returns an error if the recording could not be written.
 func (r *recorder) Close() error {
 	err := r.link.Close()
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err != nil {

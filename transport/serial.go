@@ -33,6 +33,7 @@ const (
 func notOpened(port string, err error) error {
 	var p *serial.PortError
 	next := failure.Target("devices") + " lists the ports"
+
 	switch {
 	case isBusy(err):
 		next = "close the other program that has it open"
@@ -42,6 +43,7 @@ func notOpened(port string, err error) error {
 	case errors.As(err, &p) && p.Code() == serial.PermissionDenied, errors.Is(err, fs.ErrPermission):
 		next = "give this user access to it: " + failure.Target("doctor") + " shows how"
 	}
+
 	return failure.New(failure.ProbeMissing, next, "serial port %s: %w", port, err)
 }
 
@@ -67,10 +69,12 @@ func Shared(link Link, err error) error {
 	if r, ok := link.(*recorder); ok {
 		link = r.link
 	}
+
 	s, ok := link.(*serialLink)
 	if !ok || errors.Is(err, ErrSharedPort) {
 		return err
 	}
+
 	if others := strings.Join(s.others(), ", "); others != "" {
 		return failure.New(failure.Transport, "end the other program, and keep it from opening the port again: "+others,
 			"%w %s: %s: %w", ErrSharedPort, s.name, others, err)
@@ -126,6 +130,7 @@ func OpenSerial(c SerialConfig) (Link, error) {
 	if c.Baud == 0 {
 		c.Baud = defaultBaud
 	}
+
 	port, err := openPort(c)
 	if err != nil {
 		return nil, notOpened(c.Port, err)
@@ -138,6 +143,7 @@ func newSerial(name string, port driver) *serialLink {
 		name: name, port: port, change: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		closed: make(chan struct{}), done: make(chan struct{}), writing: make(chan struct{}, 1),
 	}
+
 	go s.read()
 	return s
 }
@@ -154,6 +160,7 @@ func (s *serialLink) read() {
 		if n == 0 && err == nil { // the driver's result for a port that was closed or unplugged
 			err = errors.New("no longer there")
 		}
+
 		s.mu.Lock()
 		s.unread = append(s.unread, buf[:n]...)
 		if err != nil {
@@ -161,10 +168,12 @@ func (s *serialLink) read() {
 		}
 		full := len(s.unread) > readAhead
 		s.mu.Unlock()
+
 		signal(s.change)
 		if err != nil {
 			return
 		}
+
 		if full {
 			select {
 			case <-s.room:
@@ -189,6 +198,7 @@ func (s *serialLink) Read(ctx context.Context, p []byte) (int, error) {
 		if ctx.Err() != nil {
 			return 0, s.waitError(ctx, "read", start)
 		}
+
 		if n, err := s.take(p); n > 0 || err != nil || len(p) == 0 {
 			return n, err
 		}
@@ -215,6 +225,7 @@ func (s *serialLink) take(p []byte) (int, error) {
 		return 0, ErrClosed
 	default:
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := copy(p, s.unread)
@@ -225,6 +236,8 @@ func (s *serialLink) take(p []byte) (int, error) {
 	} else {
 		signal(s.change) // for the next reader
 	}
+
+	// Bytes that arrived before an error are read first.
 	if n == 0 {
 		return 0, s.err
 	}
@@ -239,6 +252,8 @@ func (s *serialLink) Write(ctx context.Context, p []byte) error {
 		if ctx.Err() != nil {
 			return s.waitError(ctx, "write", start)
 		}
+
+		// A write of an earlier call may still block in the driver, after that call's deadline.
 		select {
 		case s.writing <- struct{}{}:
 		case <-s.closed:
@@ -246,6 +261,7 @@ func (s *serialLink) Write(ctx context.Context, p []byte) error {
 		case <-ctx.Done():
 			return s.waitError(ctx, "write", start)
 		}
+
 		part := append([]byte(nil), p[:min(len(p), writePart)]...) // the caller may use p again after a deadline
 		type result struct {
 			n   int
@@ -257,6 +273,7 @@ func (s *serialLink) Write(ctx context.Context, p []byte) error {
 			<-s.writing
 			ended <- result{n, err}
 		}()
+
 		select {
 		case r := <-ended:
 			if r.err != nil {
@@ -269,6 +286,7 @@ func (s *serialLink) Write(ctx context.Context, p []byte) error {
 			return s.waitError(ctx, "write", start)
 		}
 	}
+
 	select {
 	case <-s.closed:
 		return ErrClosed
@@ -294,6 +312,7 @@ func (s *serialLink) Close() error {
 		s.mu.Lock()
 		gone := s.err != nil // Close itself makes a read fail
 		s.mu.Unlock()
+
 		_ = s.port.ResetOutputBuffer() // unblocks a write; fails on a port that has vanished
 		if e := s.port.Close(); e != nil && !gone {
 			err = notOpened(s.name, e)

@@ -131,6 +131,7 @@ func newSession(link Link, o SessionOptions) (*Session, error) {
 		link: link, log: hclog.NewNullLogger(), gap: o.FrameGap, start: o.StartTimeout, retry: o.Retry,
 		readBuf: make([]byte, readSize),
 	}
+
 	if o.Log != nil {
 		s.log = o.Log.Named("device")
 	}
@@ -143,6 +144,7 @@ func newSession(link Link, o SessionOptions) (*Session, error) {
 	if s.retry == 0 {
 		s.retry = defaultRetry
 	}
+
 	s.un.Limit = o.MaxMessage
 	s.end.nonce = o.Seed
 	if o.Seed == 0 {
@@ -152,6 +154,7 @@ func newSession(link Link, o SessionOptions) (*Session, error) {
 		}
 		s.end.nonce = random[0]
 	}
+
 	return s, nil
 }
 
@@ -162,6 +165,7 @@ func Dial(ctx context.Context, link Link, o SessionOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if o.CheckBytes && link.Lossy() {
 		s.check.unproven = slices.Clone(suspects)
 	}
@@ -182,6 +186,7 @@ func (s *Session) Redial(ctx context.Context) error {
 func (s *Session) dial(caller context.Context) error {
 	ctx, cancel := context.WithTimeout(caller, s.start)
 	defer cancel()
+
 	for attempt, wait := 1, s.retry; ; attempt++ {
 		err := s.attempt(ctx, wait)
 		if err == nil {
@@ -192,6 +197,8 @@ func (s *Session) dial(caller context.Context) error {
 				continue
 			}
 		}
+
+		// Here err is nil if each handshake succeeded, but some suspects never had a reply.
 		if caller.Err() != nil {
 			err = failure.Stopped(caller, "%w", err)
 		}
@@ -207,6 +214,7 @@ func (s *Session) handshakeError(attempts int, err error) error {
 		Attempts: attempts, Received: s.received, Text: s.text.bytes, Damaged: s.damaged, Starts: s.starts,
 		Version: s.version, Err: err,
 	}
+
 	e.Changed, e.advice = s.check.changed(err == nil)
 	return e
 }
@@ -215,7 +223,9 @@ func (s *Session) handshakeError(attempts int, err error) error {
 func (s *Session) attempt(ctx context.Context, wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
+
 	init := s.end.begin()
+	// The session's own Init is last, because each Init replaces the session before it.
 	messages := append([][]byte{terminate}, s.check.inits(s.end.nonce)...)
 	if err := s.write(ctx, append(messages, init)...); err != nil {
 		return err
@@ -246,10 +256,12 @@ func (s *Session) handshake(ctx context.Context, msg []byte) error {
 	case echo:
 		return nil
 	}
+
 	booted := s.end.state == startSent && len(msg) >= headerSize && msg[2] == typeTerminate
 	if booted {
 		s.starts++
 	}
+
 	n, reply := s.end.receive(msg)
 	switch {
 	case n == gotLog:
@@ -260,6 +272,7 @@ func (s *Session) handshake(ctx context.Context, msg []byte) error {
 		// The device has just booted and probably missed the Init; on a pipe the Init waits to be read.
 		reply = s.end.begin()
 	}
+
 	if reply == nil {
 		return nil
 	}
@@ -285,6 +298,7 @@ func (s *Session) Send(ctx context.Context, parts ...[]byte) error {
 	if s.end.state != established {
 		return terminated("no session")
 	}
+
 	size := headerSize
 	for _, p := range parts {
 		size += len(p)
@@ -292,6 +306,7 @@ func (s *Session) Send(ctx context.Context, parts ...[]byte) error {
 	if uint64(size) > math.MaxUint32 {
 		return failure.Errorf(failure.Config, "message of %d bytes: a frame holds less than 4 GiB", size)
 	}
+
 	s.head = s.end.header()
 	s.parts = append(append(s.parts[:0], s.head[:]), parts...)
 	s.out = s.framer.Append(s.out[:0], s.parts...)
@@ -306,6 +321,7 @@ func (s *Session) dropStale() {
 		if ev != framing.Frame {
 			continue
 		}
+
 		msg := s.un.Payload()
 		switch n, _ := s.end.receive(msg); n {
 		case gotMessage:
@@ -328,6 +344,7 @@ func (s *Session) write(ctx context.Context, messages ...[]byte) error {
 func (s *Session) flush(ctx context.Context) error {
 	err := s.link.Write(ctx, s.out)
 	if err != nil {
+		// An unknown part of a frame was sent: the next one begins with the reset nop.
 		s.framer.Reset()
 	}
 	return err
@@ -372,12 +389,14 @@ func (s *Session) receive(ctx context.Context) ([]byte, error) {
 			}
 			return nil, err
 		}
+
 		n, reply := s.end.receive(msg)
 		if reply != nil {
 			if err := s.write(ctx, reply); err != nil {
 				return nil, err
 			}
 		}
+
 		switch n {
 		case gotMessage:
 			return msg[headerSize:], nil
@@ -400,6 +419,7 @@ func (s *Session) next(ctx context.Context) ([]byte, error) {
 		s.in = s.in[n:]
 		switch ev {
 		case framing.Frame:
+			// A shorter one belongs to no session.
 			if msg := s.un.Payload(); len(msg) >= headerSize {
 				return msg, nil
 			}
@@ -419,6 +439,7 @@ func (s *Session) next(ctx context.Context) ([]byte, error) {
 func (s *Session) damage(ev framing.Event) error {
 	s.damaged++
 	s.log.Debug("damaged frame", "reason", ev, "bytes", len(s.un.Payload()))
+
 	if s.end.belongs(s.un.Payload()) {
 		if ev == framing.Abandoned {
 			return errCut
@@ -434,6 +455,7 @@ func (s *Session) fill(ctx context.Context) error {
 	if !s.link.Lossy() || s.un.Idle() {
 		return s.read(ctx)
 	}
+
 	gap, cancel := context.WithTimeout(ctx, s.gap)
 	defer cancel()
 	err := s.read(gap)
@@ -447,6 +469,7 @@ func (s *Session) read(ctx context.Context) error {
 	n, err := s.link.Read(ctx, s.readBuf)
 	s.in = s.readBuf[:n]
 	s.received += int64(n)
+
 	if s.end.state != established {
 		s.check.received(s.in)
 		s.text.add(s.in)

@@ -51,6 +51,7 @@ func unreachable(address string, err error) error {
 	case timedOut(err):
 		next = "check the address, the network, and that the peer is switched on"
 	}
+
 	err = failure.New(failure.ProbeMissing, next, "TCP %s: %w", address, err)
 	if temporary {
 		err = fmt.Errorf("%w%.0w", err, ErrTemporary)
@@ -85,6 +86,7 @@ func DialTCP(ctx context.Context, c TCPConfig) (Link, error) {
 	if ctx.Err() != nil {
 		return nil, waitError(ctx, "dial", start)
 	}
+
 	d := net.Dialer{Timeout: cmp.Or(c.Within, defaultConnect)}
 	conn, err := d.DialContext(ctx, "tcp", c.Address)
 	switch {
@@ -95,6 +97,7 @@ func DialTCP(ctx context.Context, c TCPConfig) (Link, error) {
 	case err != nil:
 		return nil, unreachable(c.Address, cause(err))
 	}
+
 	return newTCP(conn.(*net.TCPConn), c.Lossy), nil
 }
 
@@ -122,7 +125,9 @@ func (l *tcpLink) Read(ctx context.Context, p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+
 	n, err := l.in.wait(ctx, "read", func() (int, error) { return l.conn.Read(p) })
+	// With bytes, Link returns no error.
 	if n > 0 {
 		return n, nil
 	}
@@ -134,6 +139,7 @@ func (l *tcpLink) Write(ctx context.Context, p []byte) error {
 	if ctx.Err() != nil {
 		return waitError(ctx, "write", time.Now())
 	}
+
 	for len(p) > 0 {
 		n, err := l.out.wait(ctx, "write", func() (int, error) { return l.conn.Write(p) })
 		if err != nil {

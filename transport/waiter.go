@@ -27,9 +27,11 @@ func (w *waiter) wait(ctx context.Context, op string, io func() (int, error)) (i
 		if err := w.setDeadline(deadline); err != nil {
 			return 0, err
 		}
+
 		stop := context.AfterFunc(ctx, w.interrupt)
 		n, err := io()
 		stop()
+
 		switch {
 		case n > 0:
 			if errors.Is(err, os.ErrDeadlineExceeded) {

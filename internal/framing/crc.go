@@ -21,6 +21,8 @@ func makeCRCTable() *[16][256]uint32 {
 		}
 		t[0][b] = uint32(c)
 	}
+
+	// One zero byte more follows b than at k-1.
 	for k := 1; k < 16; k++ {
 		for b := range 256 {
 			c := uint16(t[k-1][b])
@@ -43,6 +45,7 @@ func crcUpdate(c uint16, p []byte) uint16 {
 		c = uint16(first ^ others)
 		p = p[16:]
 	}
+
 	for _, b := range p {
 		c = c<<8 ^ uint16(t[0][byte(c>>8)^b])
 	}

@@ -32,6 +32,7 @@ func (f *Framer) Append(dst []byte, parts ...[]byte) []byte {
 		f.running = true
 		dst = append(dst, nop)
 	}
+
 	size := 0
 	for _, p := range parts {
 		size += len(p)
@@ -42,10 +43,12 @@ func (f *Framer) Append(dst []byte, parts ...[]byte) []byte {
 	start := len(dst)
 	dst = append(dst, Escape, FrameStart)
 	dst = appendEscaped(dst, field[:4])
+	// The CRC covers the bytes as they are sent, with each ff doubled.
 	crc := crcUpdate(0xffff, dst[start:])
 	for _, p := range parts {
 		dst, crc = appendPayload(dst, p, crc)
 	}
+
 	binary.LittleEndian.PutUint16(field[:], crc)
 	return appendEscaped(dst, field[:2])
 }
@@ -53,6 +56,7 @@ func (f *Framer) Append(dst []byte, parts ...[]byte) []byte {
 // appendPayload appends p escaped and updates crc, in blocks that fit the L1 cache.
 func appendPayload(dst, p []byte, crc uint16) ([]byte, uint16) {
 	const block = 8 << 10
+
 	for len(p) > 0 {
 		n := min(len(p), block)
 		start := len(dst)

@@ -98,14 +98,18 @@ func (u *Unframer) step(p []byte) (int, Event) {
 	if u.state == hunting {
 		return u.hunt(p), NeedMore
 	}
+
 	if n := u.takeRun(p); n > 0 {
 		u.crc = crcUpdate(u.crc, p[:n])
 		return n, u.advance()
 	}
+
 	n, ev := u.take(p)
 	if ev != NeedMore {
 		return n, ev
 	}
+
+	// The CRC covers all but itself.
 	if u.state != inCRC {
 		u.crc = crcUpdate(u.crc, p[:n])
 	}
@@ -122,6 +126,7 @@ func (u *Unframer) hunt(p []byte) int {
 		u.escaped = true
 		return i + 1
 	}
+
 	switch p[0] {
 	case FrameStart:
 		u.start()
@@ -151,6 +156,7 @@ func (u *Unframer) takeRun(p []byte) int {
 	if u.state != inPayload || u.escaped {
 		return 0
 	}
+
 	n := 0
 	for p = p[:min(len(p), block)]; ; {
 		rest := p[n:]
@@ -160,6 +166,7 @@ func (u *Unframer) takeRun(p []byte) int {
 			u.buf = append(u.buf, run...)
 			return n + len(run)
 		}
+		// Not a doubled ff, or one whose second half has not arrived: take decodes it.
 		if i+1 >= len(rest) || rest[i+1] != Escape {
 			u.buf = append(u.buf, run[:i]...)
 			return n + i
@@ -174,12 +181,14 @@ func (u *Unframer) take(p []byte) (int, Event) {
 	if u.escaped {
 		return 1, u.takeEscaped(p[0])
 	}
+
 	run := p[:min(len(p), u.needed())]
 	i := bytes.IndexByte(run, Escape)
 	if i < 0 {
 		u.store(run)
 		return len(run), NeedMore
 	}
+
 	u.store(run[:i])
 	u.escaped = true
 	return i + 1, NeedMore
@@ -217,6 +226,7 @@ func (u *Unframer) advance() Event {
 	if u.escaped {
 		return NeedMore
 	}
+
 	switch {
 	case u.state == inLength && u.filled == 4:
 		return u.endLength()
@@ -234,12 +244,15 @@ func (u *Unframer) endLength() Event {
 	if limit == 0 {
 		limit = defaultLimit
 	}
+
 	size := binary.LittleEndian.Uint32(u.field[:])
 	if uint64(size) > uint64(limit) {
 		u.drop()
 		return TooLong
 	}
+
 	u.size, u.state = int(size), inPayload
+	// Without a payload, no step of inPayload ends it.
 	if size == 0 {
 		u.state, u.filled = inCRC, 0
 	}

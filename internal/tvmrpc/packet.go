@@ -146,6 +146,7 @@ func (p *Packet) Append(dst []byte) []byte { return append(p.AppendHead(dst), p.
 func (p *Packet) AppendHead(dst []byte) []byte {
 	start := len(dst)
 	dst = le.AppendUint64(dst, 0)
+	// An empty packet has no code either.
 	if p.Code != CodeNone {
 		dst = le.AppendUint32(dst, uint32(p.Code))
 		dst = p.appendBody(dst)
@@ -168,6 +169,8 @@ func (p *Packet) appendBody(dst []byte) []byte {
 	if l.tensor {
 		dst = appendTensor(dst, &p.Tensor)
 	}
+
+	// The size of a copy to the device is that of its data.
 	if l.data && l.size {
 		dst = le.AppendUint64(dst, uint64(len(p.Data)))
 	} else if l.size {
@@ -181,6 +184,7 @@ func appendArgs(dst []byte, args []Value) []byte {
 	for i := range args {
 		dst = le.AppendUint32(dst, uint32(args[i].Type))
 	}
+
 	for i := range args {
 		switch v := &args[i]; v.Type {
 		case TypeNull:
@@ -247,17 +251,20 @@ func WordDType(w uint64) ndarray.DType {
 func (p *Packet) Parse(msg []byte) error {
 	*p = Packet{Args: p.Args[:0]}
 	r := reader{rest: msg}
+
 	if n := r.word(); r.err == "" && n != uint64(len(r.rest)) {
 		return Errorf("packet of length %d is followed by %d bytes", n, len(r.rest))
 	}
 	if r.err == "" && len(r.rest) == 0 {
 		return nil
 	}
+
 	p.Code = Code(r.half())
 	l, ok := p.Code.layout()
 	if r.err == "" && !ok {
 		return Errorf("packet of unknown %v", p.Code)
 	}
+
 	p.parseBody(&r, l)
 	if r.err == "" && len(r.rest) > 0 {
 		r.err = fmt.Sprintf("%d bytes too many", len(r.rest))
@@ -284,6 +291,7 @@ func (p *Packet) parseBody(r *reader, l layout) {
 	if l.size {
 		p.Size = r.word()
 	}
+
 	if !l.data || r.err != "" {
 		return
 	}
@@ -291,6 +299,7 @@ func (p *Packet) parseBody(r *reader, l layout) {
 		r.err = fmt.Sprintf("size is %d bytes, data are %d", p.Size, len(r.rest))
 		return
 	}
+
 	p.Data = r.take(uint64(len(r.rest)))
 }
 
@@ -307,6 +316,7 @@ func (r *reader) take(n uint64) []byte {
 	if r.err != "" {
 		return nil
 	}
+
 	out := r.rest[:n:n]
 	r.rest = r.rest[n:]
 	return out
@@ -338,6 +348,7 @@ func (r *reader) args(into []Value) []Value {
 	if n > maxValues && r.err == "" {
 		r.err = fmt.Sprintf("%d values, at most %d are possible", n, maxValues)
 	}
+
 	for ; len(codes) > 0 && r.err == ""; codes = codes[4:] {
 		into = append(into, r.value(TypeCode(le.Uint32(codes))))
 	}
@@ -346,6 +357,7 @@ func (r *reader) args(into []Value) []Value {
 
 func (r *reader) value(t TypeCode) Value {
 	v := Value{Type: t}
+
 	switch t {
 	case TypeNull:
 	case TypeTensor:
@@ -366,12 +378,15 @@ func (r *reader) tensor(t *DLTensor) {
 	t.Device = WordDevice(r.word())
 	rank := uint64(r.half())
 	t.DType = WordDType(uint64(r.half()))
+
+	// The rank is the peer's: memory is allocated only if the whole shape is there.
 	if shape := r.take(8 * rank); r.err == "" {
 		t.Shape = make([]int64, rank)
 		for i := range t.Shape {
 			t.Shape[i] = int64(le.Uint64(shape[8*i:]))
 		}
 	}
+
 	t.ByteOffset = r.word()
 }
 
@@ -425,6 +440,7 @@ func (p *Packet) CheckArgs() error {
 	if p.Code < CodeGetGlobalFunc {
 		return nil
 	}
+
 	k := int(p.Code - CodeGetGlobalFunc)
 	if k >= len(signatures) {
 		return Errorf("unknown system call %d", p.Code)
@@ -433,6 +449,7 @@ func (p *Packet) CheckArgs() error {
 	if len(p.Args) != len(want) {
 		return Errorf("%v: %d arguments instead of %d", p.Code, len(p.Args), len(want))
 	}
+
 	for i, v := range p.Args {
 		scope := p.Code == CodeAllocDataWithScope && v.Type == TypeStr && i == 1
 		if v.Type != want[i] && !scope {

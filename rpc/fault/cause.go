@@ -60,6 +60,7 @@ func (rec *Record) hardware() string {
 	name, detail := rec.Reason.String(), ""
 	switch rec.Arch {
 	case ArchCortexM:
+		// A stack overflow keeps its name, whichever exception reported it.
 		if n, ok := exceptionNames[rec.Code]; ok && rec.Reason == ReasonHardware {
 			name = n
 		}
@@ -69,6 +70,7 @@ func (rec *Record) hardware() string {
 	case ArchProcess:
 		detail = signalName(rec.Code)
 	}
+
 	if detail == "" {
 		return name
 	}
@@ -114,25 +116,30 @@ var faultBits = []faultBit{
 func (rec *Record) cortexM() string {
 	cfsr, hfsr := rec.more(0), rec.more(1)
 	var events []string
+
 	for _, f := range faultBits {
 		if cfsr>>f.bit&1 == 0 {
 			continue
 		}
+
 		text := f.text
 		if f.valid != 0 && cfsr>>f.valid&1 != 0 {
 			text += fmt.Sprintf(" at 0x%08x", rec.more(f.address))
 		}
 		events = append(events, text)
 	}
+
 	if hfsr>>1&1 != 0 {
 		events = append(events, "bus error on reading the vector table")
 	}
 	if hfsr>>31&1 != 0 {
 		events = append(events, "breakpoint without a debugger")
 	}
+
 	if cfsr == 0 && hfsr == 0 {
 		return ""
 	}
+
 	registers := fmt.Sprintf("CFSR 0x%08x, HFSR 0x%08x", cfsr, hfsr)
 	if len(events) == 0 {
 		return registers
@@ -153,6 +160,7 @@ func (rec *Record) riscV() string {
 	if !ok {
 		name = fmt.Sprintf("mcause %#x", rec.Status)
 	}
+
 	if len(rec.More) == 0 {
 		return name
 	}

@@ -25,6 +25,7 @@ func (f Frame) String() string {
 	if s == "" {
 		s = fmt.Sprintf("%#x", f.PC)
 	}
+
 	if f.File != "" {
 		s += fmt.Sprintf(" at %s:%d", f.File, f.Line)
 	}
@@ -61,11 +62,13 @@ func (e *Error) Error() string {
 	if e.Build != "" {
 		fmt.Fprintf(&s, "build %s: ", e.Build)
 	}
+
 	if e.Record.Reason == ReasonTimeout {
 		s.WriteString("timeout")
 	} else {
 		s.WriteString("fault")
 	}
+
 	s.WriteString(e.subject())
 	s.WriteString(": " + e.Record.Cause())
 	s.WriteString(e.chain())
@@ -80,6 +83,7 @@ func (e *Error) subject() string {
 	if called == "" {
 		called = e.Record.functionByHandle()
 	}
+
 	switch {
 	case e.Operator != "" && (called == "" || called == e.Operator):
 		return " in operator " + e.Operator
@@ -110,12 +114,14 @@ func (e *Error) chain() string {
 		}
 		return ""
 	}
+
 	var s strings.Builder
 	for shown, i := 0, 0; i < len(e.Frames); shown++ {
 		if shown == maxShown {
 			s.WriteString(", …")
 			break
 		}
+
 		count := e.repeats(i)
 		switch {
 		case i == 0:
@@ -125,6 +131,7 @@ func (e *Error) chain() string {
 		default:
 			fmt.Fprintf(&s, ", called from %v", e.Frames[i])
 		}
+
 		if count > 1 {
 			fmt.Fprintf(&s, " (%d times)", count)
 		}
@@ -164,6 +171,7 @@ func (e *Error) NextStep() string {
 	case ReasonInterrupt:
 		return "the port must handle this interrupt, or not enable it"
 	}
+
 	if len(e.Frames) > 0 {
 		return "check the line named first, and its function's arguments"
 	}

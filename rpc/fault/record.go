@@ -95,6 +95,7 @@ func (r *recordReader) take(n int) []byte {
 		r.err = fmt.Errorf("its last %d bytes are missing", n-len(r.rest))
 	}
 	if r.err != nil {
+		// Zeros, enough for the largest value.
 		return make([]byte, min(n, 8))
 	}
 	b := r.rest[:n]
@@ -122,6 +123,7 @@ func (r *recordReader) registers() []uint64 {
 	if r.err != nil || n == 0 {
 		return nil
 	}
+
 	w := make([]uint64, n)
 	for i := range w {
 		w[i] = r.register()
@@ -135,6 +137,7 @@ func ParseRecord(b []byte) (*Record, error) {
 	if len(b) < recordHead+4 {
 		return nil, invalid("fault record of %d bytes", len(b))
 	}
+
 	body := b[:len(b)-4]
 	r := recordReader{rest: body}
 	if magic := r.u32(); magic != recordMagic {
@@ -149,6 +152,7 @@ func ParseRecord(b []byte) (*Record, error) {
 	if sum := binary.LittleEndian.Uint32(b[len(body):]); sum != crc32.ChecksumIEEE(body) {
 		return nil, invalid("fault record with a wrong CRC")
 	}
+
 	rec, err := r.record()
 	if err != nil {
 		return nil, invalid("fault record: %w", err)
@@ -164,18 +168,21 @@ func invalid(format string, args ...any) error {
 func (r *recordReader) record() (*Record, error) {
 	rec := &Record{Reason: Reason(r.u8()), WordBytes: int(r.u8()), Arch: Arch(r.u8())}
 	flags := r.u8()
+
 	if rec.WordBytes != 4 && rec.WordBytes != 8 {
 		return nil, fmt.Errorf("invalid word size of %d bytes", rec.WordBytes)
 	}
 	if flags > 3 {
 		return nil, fmt.Errorf("unknown flags %#x", flags)
 	}
+
 	r.word = rec.WordBytes
 	rec.PCValid, rec.SPValid = flags&1 != 0, flags&2 != 0
 	rec.Code, rec.Function, rec.Ticks, rec.TicksHz = r.u32(), r.u32(), r.u64(), r.u32()
 	copy(rec.Build[:], r.take(len(rec.Build)))
 	rec.PC, rec.LR, rec.SP, rec.Status = r.register(), r.register(), r.register(), r.register()
 	rec.Registers, rec.More = r.registers(), r.registers()
+
 	stack, message := int(r.u16()), int(r.u16())
 	if r.err == nil && stack+message != len(r.rest) {
 		r.err = fmt.Errorf("its stack of %d and message of %d bytes do not fill its last %d bytes", stack, message,
@@ -184,6 +191,7 @@ func (r *recordReader) record() (*Record, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
+
 	rec.Stack = bytes.Clone(r.rest[:stack])
 	rec.Message = string(r.rest[stack:])
 	return rec, nil
