@@ -52,17 +52,20 @@ func (g *model) readAOT() error {
 	if h != nil && (len(h.Devices) > 0 || h.Mapped) {
 		return g.readHeader()
 	}
+
 	g.Call = g.M.Prefix() + "___tvm_main__"
 	params, ok := g.parameters(g.Call)
 	if !ok {
 		return g.fault("export the model for target c, or for the graph executor",
 			"function %s not found in C sources", g.Call)
 	}
+
 	if sixArguments.MatchString(params) {
 		g.Entry = entryPacked
 	} else {
 		g.Entry = entryUnpacked
 	}
+
 	var pools []string
 	if g.Entry == entryPacked {
 		pools = g.packedPools()
@@ -72,6 +75,7 @@ func (g *model) readAOT() error {
 			return g.fault("", "function %s has %d parameters for %d tensors", g.Call, len(list),
 				len(g.Inputs)+len(g.Outputs))
 		}
+		// The pools follow the tensors.
 		for _, p := range list[len(g.Inputs)+len(g.Outputs):] {
 			m := poolName.FindStringSubmatch(strings.TrimSpace(p))
 			if m == nil {
@@ -80,6 +84,7 @@ func (g *model) readAOT() error {
 			pools = append(pools, m[1])
 		}
 	}
+
 	g.tensorArgs()
 	for _, name := range pools {
 		arg, err := g.pool(name)
@@ -88,6 +93,7 @@ func (g *model) readAOT() error {
 		}
 		g.Args = append(g.Args, arg)
 	}
+
 	return g.operatorMemory(g.Call)
 }
 
@@ -106,10 +112,12 @@ func (g *model) operatorMemory(function string) error {
 	if err != nil {
 		return err
 	}
+
 	bytes, err := operators.of(function)
 	if err != nil {
 		return g.fault("", "%v", err)
 	}
+
 	if bytes > 0 {
 		g.Memory = &workspace{Name: "operators", Bytes: bytes}
 	}
@@ -131,12 +139,14 @@ func (g *model) parameters(function string) (string, bool) {
 func (g *model) packedPools() (names []string) {
 	definition := regexp.MustCompile(`int32_t ` + regexp.QuoteMeta(g.Call) + `\([^()]*\) \{\n`)
 	first := len(g.Inputs) + len(g.Outputs)
+
 	for _, f := range g.M.Sources {
 		at := definition.FindIndex(f.Data)
 		if at == nil {
 			continue
 		}
 		for _, m := range packedPool.FindAllSubmatch(f.Data[at[1]:], -1) {
+			// By the index of the argument: other functions of the file read arguments, too.
 			if n, err := strconv.Atoi(string(m[2])); err == nil && n == first+len(names) {
 				names = append(names, string(m[1]))
 			}
@@ -154,6 +164,7 @@ func (g *model) pool(name string) (argument, error) {
 			}
 		}
 	}
+
 	for _, f := range g.M.Sources {
 		if definition, ok := constantsIn(f.Data, name); ok {
 			g.Constants = append(g.Constants, constant{C: name, Definition: definition})
@@ -165,6 +176,7 @@ func (g *model) pool(name string) (argument, error) {
 			}
 		}
 	}
+
 	for _, p := range g.M.Pools {
 		if m := poolName.FindStringSubmatch("void* " + p.Name); m != nil && m[1] == name {
 			return g.addWorkspace(workspace{Name: name, Bytes: p.Bytes}), nil
@@ -201,6 +213,7 @@ func constantsIn(src []byte, name string) (string, bool) {
 	if begin == nil {
 		return "", false
 	}
+
 	definition, _, ended := bytes.Cut(src[begin[2]:], []byte("\n};//"))
 	return "static const " + string(definition) + "\n};", ended
 }
@@ -212,12 +225,14 @@ func (g *model) readHeader() error {
 	for _, p := range h.Pools {
 		g.headerPool(p)
 	}
+
 	n := &namer{}
 	names := n.group("device")
 	for i, d := range h.Devices {
 		c, macro := names.add(d)
 		g.Devices = append(g.Devices, device{d, c, macro, i})
 	}
+
 	if h.Mapped == strings.Contains(strings.Join(h.Run, " "), "puts") {
 		return g.fault("", "its header must either return the inputs' addresses or take them as arguments")
 	}
@@ -237,6 +252,7 @@ func (g *model) readOperator() error {
 			in++
 		}
 	}
+
 	if in != len(g.Inputs) || out != len(g.Outputs) {
 		return g.fault("", "its operator has %d inputs and %d outputs, its metadata %d and %d", in, out,
 			len(g.Inputs), len(g.Outputs))

@@ -69,6 +69,7 @@ func integration(codes []*Code, runtime, others []mlf.File) (files []mlf.File, e
 		Runtime: runtimeID(runtime), Parts: namesIn(runtime, "src/", ".c"),
 		Sources: namesIn(others, "src/", ".c"), Objects: namesIn(others, "lib/", ".o"),
 	}
+
 	for _, c := range codes {
 		m := modelSources{Name: c.Name}
 		for _, name := range namesIn(c.Files(), "src/", ".c") {
@@ -77,6 +78,8 @@ func integration(codes []*Code, runtime, others []mlf.File) (files []mlf.File, e
 			}
 		}
 		d.Models = append(d.Models, m)
+
+		// Warnings are off for TVM's code, and on for a typed call.
 		for _, name := range namesIn(c.Archived(), "src/", ".c") {
 			if slices.Contains(m.Sources, name) && !strings.HasSuffix(name, plainc.CallSuffix) {
 				d.OfTVM = append(d.OfTVM, name)
@@ -84,6 +87,7 @@ func integration(codes []*Code, runtime, others []mlf.File) (files []mlf.File, e
 		}
 		d.Functions += c.example
 	}
+
 	for _, f := range []struct{ name, text string }{
 		{"models.mk", modelsMk},
 		{"models.cmake", modelsCMake},
@@ -98,6 +102,7 @@ func integration(codes []*Code, runtime, others []mlf.File) (files []mlf.File, e
 		if err == nil {
 			err = t.Execute(&out, d)
 		}
+
 		if err != nil {
 			return nil, err
 		}

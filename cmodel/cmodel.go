@@ -153,6 +153,7 @@ func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 	n := &namer{}
 	g.C = n.model(m.Name)
 	code := &Code{Name: g.C, Objects: m.Objects, target: o.Target, model: g}
+
 	if len(m.Outputs) == 0 {
 		return nil, g.fault("", "it has no outputs")
 	}
@@ -164,8 +165,10 @@ func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 	if max(len(m.Inputs), len(m.Outputs)) > math.MaxUint16 {
 		return nil, g.fault("", "it has %d inputs and %d outputs", len(m.Inputs), len(m.Outputs))
 	}
+
 	g.Inputs = n.tensors("input", m.Inputs)
 	g.Outputs = n.tensors("output", named(m.Outputs))
+
 	var err error
 	switch m.Executor {
 	case mlf.Graph:
@@ -175,12 +178,14 @@ func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 	case mlf.None:
 		err = g.readOperator()
 	}
+
 	if err == nil && g.Header != "" {
 		err = m.Header.CheckNames()
 	}
 	if err != nil {
 		return nil, err
 	}
+
 	if o.RAMParameters && (g.Graph == nil || len(g.Graph.Params) == 0) {
 		return nil, g.fault("leave them in flash, or export the model for the graph executor, with link-params off",
 			"its parameters are part of its code, so that they cannot be in RAM")
@@ -188,11 +193,15 @@ func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 	if len(g.Devices) > math.MaxUint8 {
 		return nil, g.fault("", "it has %d devices, more than %d", len(g.Devices), math.MaxUint8)
 	}
+
 	g.nameWorkspaces(n)
 	if len(g.Workspaces) > math.MaxUint8 || g.WorkspaceBytes() > math.MaxInt32 {
 		return nil, g.fault("", "it has %d workspaces of %d bytes", len(g.Workspaces), g.WorkspaceBytes())
 	}
+
 	g.Renamed, code.Renamed, code.Unsure = n.renamed, n.renamed, slices.Concat(g.Unsure, o.Unsure)
+
+	// The function of the C interface is TVM's own wrapper: then no source is replaced.
 	for _, f := range m.Sources {
 		if g.Entry == entryHeader || !g.replaces(f) {
 			code.Sources = append(code.Sources, tolerated(f))
@@ -202,6 +211,7 @@ func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 	if g.Entry == entryGraph {
 		code.Objects = slices.DeleteFunc(slices.Clone(m.Objects), g.replacesObject)
 	}
+
 	if err := g.checkComplete(code); err != nil {
 		return nil, err
 	}
@@ -229,6 +239,7 @@ func (g *model) nameWorkspaces(n *namer) {
 		g.Memory.Index = len(g.Workspaces)
 		g.Workspaces = append(g.Workspaces, *g.Memory)
 	}
+
 	names := n.group("workspace")
 	var offset int64
 	for i := range g.Workspaces {
@@ -296,6 +307,7 @@ func Bundle(codes ...*Code) ([]mlf.File, error) {
 		check.Data = append(check.Data, checkRuntime(runtimeID(runtime))...)
 		files = append(files, check)
 	}
+
 	type owned struct {
 		of   *Code // nil: the runtime
 		data []byte
@@ -304,6 +316,7 @@ func Bundle(codes ...*Code) ([]mlf.File, error) {
 	for _, f := range files {
 		owner[f.Name] = owned{nil, f.Data}
 	}
+
 	for _, c := range codes {
 		for _, f := range c.Files() {
 			other, twice := owner[f.Name]
@@ -321,6 +334,7 @@ func Bundle(codes ...*Code) ([]mlf.File, error) {
 			files = append(files, f)
 		}
 	}
+
 	more, err := integration(codes, runtime, files[len(runtime):])
 	return append(files, more...), err
 }
@@ -377,6 +391,7 @@ func Runtime() (files []mlf.File, err error) {
 				return err
 			}
 			data, err := fs.ReadFile(tree.fs, name)
+			// No source of an archive has this prefix (mlf).
 			if tree.dir != "" {
 				name = tree.dir + "boardsmith_" + path.Base(name)
 			}

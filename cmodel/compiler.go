@@ -59,6 +59,7 @@ func NewCompiler(ctx context.Context, b *boards.Board, o boards.Options) (*Compi
 		return nil, failure.New(failure.Config, failure.Target("embed")+" without a board writes the sources",
 			"board %s names no compiler", b.Name)
 	}
+
 	own := boards.Options{OperatorOpt: o.OperatorOpt, OperatorFlags: o.OperatorFlags}
 	for _, word := range o.Words() {
 		if !slices.Contains(own.Words(), word) {
@@ -66,8 +67,10 @@ func NewCompiler(ctx context.Context, b *boards.Board, o boards.Options) (*Compi
 				"option %s is for firmware", word)
 		}
 	}
+
 	c := &Compiler{Board: b, Options: own}
 	c.flags = slices.Concat(b.CFlags, []string{"-" + cmp.Or(o.OperatorOpt, b.OperatorOpt)}, o.OperatorFlagsOf(""))
+
 	for _, tool := range []struct {
 		name string
 		to   *string
@@ -77,18 +80,23 @@ func NewCompiler(ctx context.Context, b *boards.Board, o boards.Options) (*Compi
 			return nil, err
 		}
 	}
+
 	version, err := command.Ask(ctx, c.cc, "--version")
 	if err != nil {
 		return nil, err
 	}
+
+	// Some archivers have no --version: only the end of ctx is an error.
 	if c.Archiver, err = command.Ask(ctx, c.ar, "--version"); ctx.Err() != nil {
 		return nil, err
 	}
+
 	args := slices.Concat(c.flags, []string{"-dM", "-E", "-x", "c", os.DevNull})
 	predefined, _, err := command.Command{Path: c.cc, Args: args, Timeout: compileTimeout}.Capture(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	c.Target = newTarget(b.Name, version, c.flags, predefined)
 	return c, nil
 }
@@ -102,23 +110,27 @@ func (c *Compiler) Bundle(ctx context.Context, codes []*Code) ([]mlf.File, error
 	if err != nil {
 		return nil, err
 	}
+
 	for _, code := range codes {
 		for _, object := range code.Objects {
 			if err := fit.CheckObject(c.Board, object); err != nil {
 				return nil, fmt.Errorf("model %s: %w", code.Name, err)
 			}
 		}
+
 		err := fit.CheckFPU(c.Board, code.Objects, func() ([]byte, error) { return command.CompileEmpty(ctx, c.cc, c.flags) })
 		if err != nil {
 			return nil, fmt.Errorf("model %s: %w", code.Name, err)
 		}
 	}
+
 	folder, err := scratch.Make(scratchPrefix)
 	if err != nil {
 		return nil, err
 	}
 	defer folder.Remove()
 	dir := folder.Dir
+
 	for _, f := range files {
 		path := filepath.Join(dir, filepath.FromSlash(f.Name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -128,6 +140,7 @@ func (c *Compiler) Bundle(ctx context.Context, codes []*Code) ([]mlf.File, error
 			return nil, err
 		}
 	}
+
 	if err := c.build(ctx, dir, files, codes); err != nil {
 		return nil, err
 	}
@@ -142,18 +155,21 @@ func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File, code
 	if err := os.MkdirAll(filepath.Join(dir, "lib"), 0o755); err != nil {
 		return err
 	}
+
 	sources := pathsIn(files, "src", ".c")
 	for _, name := range c.Options.OperatorFiles() {
 		if !slices.Contains(sources, filepath.Join("src", name)) {
 			return failure.Errorf(failure.Config, "option operator_flags: the models have no C file %s", name)
 		}
 	}
+
 	owner := map[string]string{} // model by file; the first one of those that have it together
 	for _, code := range slices.Backward(codes) {
 		for _, f := range code.Files() {
 			owner[filepath.FromSlash(f.Name)] = code.Name
 		}
 	}
+
 	var all []object
 	for _, name := range pathsIn(files, "lib", ".o") {
 		all = append(all, object{path: name, model: owner[name]})
@@ -165,12 +181,16 @@ func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File, code
 		}
 		all = append(all, o)
 	}
+
 	if err := checkDefined(dir, all); err != nil {
 		return err
 	}
+
+	// All objects as one, only to find symbols that two of them define.
 	if err := c.linkWhole(ctx, dir, all, filepath.Join(objectDir, "all.o")); err != nil {
 		return err
 	}
+
 	members := paths(all, "")
 	for _, code := range codes {
 		whole := filepath.Join(objectDir, code.Name+".o")
@@ -179,6 +199,7 @@ func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File, code
 		}
 		members = append(members, whole)
 	}
+
 	args := append([]string{"qcsD", filepath.FromSlash(CompiledLibrary)}, members...)
 	return command.Command{Path: c.ar, Args: args, Dir: dir, Timeout: compileTimeout}.Run(ctx)
 }
@@ -190,14 +211,18 @@ func (c *Compiler) compile(ctx context.Context, dir, source, model string, files
 	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, o.path)), 0o755); err != nil {
 		return o, err
 	}
+
+	// TVM's code has many warnings; those of a typed call show errors of a description.
 	quiet := []string{"-w"}
 	if strings.HasSuffix(name, plainc.CallSuffix) {
 		quiet = nil
 	}
+
 	noDate, env := command.Dated()
 	args := slices.Concat(c.flagsOf(name), quiet, noDate, []string{
 		"-std=gnu11", "-ffunction-sections", "-fdata-sections", "-fno-common", "-Iinclude",
 	}, c.headerFlags(), []string{"-ffile-prefix-map=" + abspath.Of(dir) + "=.", "-c", source, "-o", o.path})
+
 	err := command.Command{Path: c.cc, Args: args, Dir: dir, Env: env, Timeout: compileTimeout}.Run(ctx)
 	if err != nil && ctx.Err() == nil {
 		err = c.explained(name, files, err)
@@ -219,6 +244,7 @@ func (c *Compiler) explained(source string, files []mlf.File, err error) error {
 	if !errors.As(err, &failed) {
 		return failure.Errorf(failure.Compile, "board %s: %s: %w", c.Board.Name, source, err)
 	}
+
 	_, message, _ := toolwords.Explain(failed.Stderr, failed.Text)
 	cause, next := "", ""
 	if header, includer := toolwords.MissingHeader(failed.Stderr); header != "" {
@@ -230,12 +256,14 @@ func (c *Compiler) explained(source string, files []mlf.File, err error) error {
 	} else if toolwords.LacksInstruction(message) {
 		next = fit.NextProcessor
 	}
+
 	return failure.New(failure.Compile, next, "board %s: %s: %s: %w\n%s", c.Board.Name, source, failed.Tool, failed.Err,
 		strings.TrimSpace(cmp.Or(message, failed.LastLine())+"\n"+cause))
 }
 
 // flagsOf returns the flags of a file in src/.
 func (c *Compiler) flagsOf(name string) []string {
+	// Those for all files are part of c.flags.
 	all := len(c.Options.OperatorFlagsOf(""))
 	return slices.Concat(c.flags, c.Options.OperatorFlagsOf(name)[all:])
 }
@@ -255,27 +283,34 @@ func (c *Compiler) Sizes(ctx context.Context, files []mlf.File) (map[string]imag
 	if i < 0 {
 		return nil, failure.Errorf(failure.Config, "the models are not compiled")
 	}
+
 	folder, err := scratch.Make(scratchPrefix)
 	if err != nil {
 		return nil, err
 	}
 	defer folder.Remove()
+
 	archive := path.Base(CompiledLibrary)
 	if err := os.WriteFile(filepath.Join(folder.Dir, archive), files[i].Data, 0o644); err != nil {
 		return nil, err
 	}
+
+	// A folder of its own, so that all files in it are members.
 	dir := filepath.Join(folder.Dir, "members")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
+
 	unpack := command.Command{Path: c.ar, Args: []string{"x", "../" + archive}, Dir: dir, Timeout: compileTimeout}
 	if err := unpack.Run(ctx); err != nil {
 		return nil, err
 	}
+
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
+
 	sizes := map[string]image.Size{}
 	for _, e := range entries {
 		data, err := os.ReadFile(filepath.Join(dir, e.Name()))

@@ -26,6 +26,7 @@ func definitions(src []byte) (names []string) {
 		}
 		src = rest
 		head = bytes.TrimSpace(head)
+
 		if at := bytes.LastIndexByte(head, '('); at >= 0 && bytes.HasSuffix(head, []byte(")")) {
 			head = bytes.TrimSpace(head[:at])
 			names = append(names, string(head[bytes.LastIndexFunc(head, notInName)+1:]))
@@ -59,6 +60,7 @@ func (g *model) functions(code *Code) (called []string, defined map[string]bool,
 	} else {
 		called = []string{g.Call}
 	}
+
 	for _, f := range code.Sources {
 		if path.Ext(f.Name) != ".c" {
 			return nil, nil, g.fault(`export it for a target that generates C, such as "c"`,
@@ -71,6 +73,7 @@ func (g *model) functions(code *Code) (called []string, defined map[string]bool,
 			called = append(called, string(m[1]))
 		}
 	}
+
 	for _, f := range code.Objects {
 		o, err := f.Info()
 		if err != nil {

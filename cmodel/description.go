@@ -62,12 +62,14 @@ func (g *model) description(code *Code) description {
 		Workspaces: append([]workspace{}, g.Workspaces...), Devices: append([]device{}, g.Devices...), // [], not null
 		Renamed: append([]Renamed{}, g.Renamed...), Target: g.Target,
 	}
+
 	for _, f := range code.Sources {
 		d.Sources = append(d.Sources, path.Base(f.Name))
 	}
 	for _, f := range code.Objects {
 		d.Objects = append(d.Objects, path.Base(f.Name))
 	}
+
 	if g.Graph != nil {
 		d.Graph = &jsonGraph{len(g.Graph.Calls), g.Graph.AtOnce, g.Graph.TVM}
 		if len(g.Graph.Params) > 0 {

@@ -15,12 +15,16 @@ import (
 // files makes tvm_<model>.h, .c and .json.
 func (g *model) files(code *Code) ([]mlf.File, error) {
 	base := "tvm_" + g.C
+
 	var files []mlf.File
 	var example bytes.Buffer
+
+	// The example is not a file: integration joins those of all models in main.c.
 	if err := templates.ExecuteTemplate(&example, "example", g); err != nil {
 		return nil, fmt.Errorf("model %s: %w", g.M.Name, err)
 	}
 	code.example = example.String()
+
 	for _, f := range []struct{ name, template string }{
 		{base + ".h", "header"}, {base + ".c", "source"},
 	} {
@@ -30,6 +34,7 @@ func (g *model) files(code *Code) ([]mlf.File, error) {
 		}
 		files = append(files, mlf.File{Name: f.name, Data: out.Bytes()})
 	}
+
 	text, err := json.MarshalIndent(g.description(code), "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", g.M.Name, err)
@@ -43,6 +48,7 @@ func (g *model) ShapeRef(t mlf.Tensor) string {
 	if len(shape) == 0 {
 		return "NULL"
 	}
+
 	var parts []string
 	for _, n := range shape {
 		parts = append(parts, fmt.Sprint(n))
@@ -60,9 +66,11 @@ func (g *model) Shapes() []mlf.Tensor {
 			all = append(all, t)
 		}
 	}
+
 	for _, t := range append(append([]tensor{}, g.Inputs...), g.Outputs...) {
 		add(t.Tensor)
 	}
+
 	if g.Graph != nil {
 		for _, ts := range [][]graphTensor{g.Graph.Tensors, g.Graph.Arena, g.Graph.Consts} {
 			for _, t := range ts {
@@ -70,6 +78,7 @@ func (g *model) Shapes() []mlf.Tensor {
 			}
 		}
 		for _, p := range g.Graph.Params {
+			// Only the table of parameters in RAM has these.
 			if g.RAM {
 				add(mlf.Tensor{DType: p.Array.DType, Shape: p.Array.Shape})
 			}

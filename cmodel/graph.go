@@ -82,10 +82,12 @@ func (g *model) readGraph() error {
 	if entries > maxEntries {
 		return g.fault("", "its graph has %d tensors, more than %d", entries, maxEntries)
 	}
+
 	r := &graphReader{
 		model: g, g: parsed, root: make([]int, entries),
 		bound: map[int]argument{}, param: map[int]int{}, buffer: map[int]int{}, memory: map[int]int{},
 	}
+
 	g.Entry, g.Graph = entryGraph, &graphCode{}
 	if err := r.readArgs(); err != nil {
 		return err
@@ -93,6 +95,7 @@ func (g *model) readGraph() error {
 	if err := r.readRoots(); err != nil {
 		return err
 	}
+
 	r.readOutputs()
 	if err := r.planArena(); err != nil {
 		return err
@@ -110,6 +113,7 @@ func (r *graphReader) readArgs() error {
 			return r.fault("", "%v", err)
 		}
 	}
+
 	nodes := map[string]int{}
 	for _, n := range r.g.Args {
 		entry, name := r.g.Rows[n], r.g.Nodes[n].Name
@@ -118,6 +122,7 @@ func (r *graphReader) readArgs() error {
 			r.bound[entry] = inputArg(i)
 		}
 	}
+
 	for _, p := range params { // in the blob's order, which is TVMSetParameters' too
 		entry, ok := nodes[p.Name]
 		if !ok {
@@ -128,10 +133,12 @@ func (r *graphReader) readArgs() error {
 			return r.fault("", "parameter %q is %v %s, in the graph %v", p.Name, p.DType,
 				ndarray.ShapeString(p.Shape), t)
 		}
+
 		r.param[entry] = len(r.Graph.Params)
 		r.Graph.Params = append(r.Graph.Params, param{p.Name, p.Array, len(r.Graph.Params)})
 		r.Graph.Data += int64(len(p.Data))
 	}
+
 	for name, entry := range nodes {
 		_, isParam := r.param[entry]
 		if _, isInput := r.bound[entry]; isInput == isParam {
@@ -148,6 +155,7 @@ func (r *graphReader) readRoots() error {
 		for e := from; e < to; e++ {
 			r.root[e] = e
 		}
+
 		switch {
 		case n.Flatten:
 			return r.fault("export it with TVM 0.9 or later", "operator %s takes every tensor as one-dimensional", n.Func)
@@ -177,24 +185,29 @@ func (r *graphReader) readOutputs() {
 // planArena plans the memory of all other entries, and of what operators allocate.
 func (r *graphReader) planArena() error {
 	storage := map[int]int64{}
+
 	use := func(entry, step int) {
 		root := r.root[entry]
 		_, isBound := r.bound[root]
 		if _, isParam := r.param[root]; isBound || isParam {
 			return
 		}
+
 		i, ok := r.buffer[root]
 		if !ok {
 			i = len(r.buffers)
 			r.buffer[root] = i
 			r.buffers = append(r.buffers, buffer{first: step})
 		}
+
 		bytes := r.g.Tensor(entry, "").Bytes
 		r.buffers[i].last = step
 		r.buffers[i].bytes = max(r.buffers[i].bytes, bytes)
+
 		id := r.g.Storage[entry]
 		storage[id] = max(storage[id], bytes)
 	}
+
 	operators, err := r.operatorPeaks()
 	if err != nil {
 		return err
@@ -203,6 +216,8 @@ func (r *graphReader) planArena() error {
 		if n.Func == "" {
 			continue
 		}
+
+		// Inputs and outputs must not overlap while the operator runs.
 		from, to := r.g.Entries(i)
 		for e := from; e < to; e++ {
 			use(e, i)
@@ -210,6 +225,7 @@ func (r *graphReader) planArena() error {
 		for _, e := range n.Inputs {
 			use(e, i)
 		}
+
 		bytes, err := operators.of(n.Func)
 		if err != nil {
 			return r.fault("", "%v", err)
@@ -219,12 +235,14 @@ func (r *graphReader) planArena() error {
 			r.buffers = append(r.buffers, buffer{bytes: bytes, first: i, last: i})
 		}
 	}
+
 	for _, bytes := range storage {
 		r.Graph.TVM += aligned(bytes)
 	}
 	if len(r.buffers) > 0 { // tensors without bytes have addresses, too
 		r.Graph.Bytes = max(alignment, plan(r.buffers))
 	}
+
 	r.Graph.AtOnce = atOnce(r.buffers)
 	if r.Graph.Bytes > 0 {
 		r.Workspaces = append(r.Workspaces, workspace{Name: "arena", Bytes: r.Graph.Bytes})
@@ -237,6 +255,7 @@ func (r *graphReader) makeTables() {
 	used := r.usedEntries()
 	tensors := r.entryTensors(used)
 	g := r.Graph
+
 	list := func(to *[]graphTensor, before int, belongs func(graphTensor) bool) {
 		for e := range tensors {
 			if t := &tensors[e]; used[e] && belongs(*t) {
@@ -245,10 +264,13 @@ func (r *graphReader) makeTables() {
 			}
 		}
 	}
+
 	list(&g.Tensors, 0, func(t graphTensor) bool { return t.Bound != noArg() })
 	list(&g.Consts, 0, func(t graphTensor) bool { return t.Param >= 0 })
 	list(&g.Arena, len(g.Tensors), func(t graphTensor) bool { return t.Bound == noArg() && t.Param < 0 })
 	r.makeCalls(tensors)
+
+	// Until now, From.Place was the number of an entry.
 	for i := range g.Copies {
 		g.Copies[i].From = tensors[g.Copies[i].From.Place]
 	}
@@ -271,6 +293,7 @@ func (r *graphReader) usedEntries() []bool {
 			used[e] = true
 		}
 	}
+
 	for _, c := range r.Graph.Copies {
 		used[c.From.Place] = true
 	}
@@ -285,6 +308,7 @@ func (r *graphReader) entryTensors(used []bool) []graphTensor {
 		t := graphTensor{Tensor: r.g.Tensor(e, ""), Bound: noArg(), Param: -1}
 		arg, isBound := r.bound[root]
 		p, isParam := r.param[root]
+
 		switch {
 		case isBound:
 			t.Bound = arg
@@ -303,10 +327,12 @@ func (r *graphReader) makeCalls(tensors []graphTensor) {
 	g := r.Graph
 	first := 0
 	listed := map[string]bool{}
+
 	for i, n := range r.g.Nodes {
 		if !isCall(n) {
 			continue
 		}
+
 		c := call{Func: n.Func, First: first}
 		from, to := r.g.Entries(i)
 		for _, e := range n.Inputs {
@@ -316,6 +342,7 @@ func (r *graphReader) makeCalls(tensors []graphTensor) {
 		if b, ok := r.memory[i]; ok {
 			c.MemoryAt, c.MemoryBytes = r.buffers[b].offset, r.buffers[b].bytes
 		}
+
 		first += len(c.Args)
 		g.MostArgs = max(g.MostArgs, len(c.Args))
 		if !listed[n.Func] {

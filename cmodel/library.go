@@ -53,13 +53,16 @@ func newTarget(board, compiler string, flags []string, predefined string) *Targe
 			defined[words[1]] = words[2]
 		}
 	}
+
 	t := &Target{Board: board, Compiler: compiler, Flags: append([]string{}, flags...), FloatABI: "soft"}
 	extensions := slices.DeleteFunc(slices.Sorted(maps.Keys(defined)), func(m string) bool { return !isExtension(m) })
 	for _, name := range slices.Concat(abiMacros, featureMacros, extensions) {
+		// Of an ABI, also a macro that is not defined is checked.
 		if value := defined[name]; value != "" || slices.Contains(abiMacros, name) {
 			t.Macros = append(t.Macros, macro{name, value})
 		}
 	}
+
 	for _, abi := range []struct{ macro, name string }{
 		{"__ARM_PCS_VFP", "hard"},
 		{"__riscv_float_abi_single", "single"},
@@ -82,6 +85,7 @@ func (t *Target) Check() mlf.File {
 // Made by boardsmith: lib/libmodels.a is compiled for %s. Compile what uses it for the same core and calling convention.
 // There is no guard, so that the header of every folder checks.
 `, comment(t.Board))
+
 	for _, m := range t.Macros {
 		condition := "defined(" + m.Name + ")"
 		if m.Value != "" {

@@ -73,6 +73,7 @@ func dataC(a *ndarray.Array) string {
 	if len(a.Data) == 0 {
 		return "0"
 	}
+
 	word := wordOf(a)
 	var b strings.Builder
 	for i := 0; i*word.size < len(a.Data); i++ {
@@ -97,6 +98,7 @@ func (c cType) literal(data []byte) string {
 		v := math.Float64frombits(binary.LittleEndian.Uint64(data))
 		return strconv.FormatFloat(v, 'x', -1, 64)
 	}
+
 	var n uint64
 	for i := c.size - 1; i >= 0; i-- {
 		n = n<<8 | uint64(data[i])
@@ -118,6 +120,7 @@ func list(v []int64) string {
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
+
 	for _, c := range []byte(s) {
 		switch {
 		case c == '"' || c == '\\' || c == '?': // ? prevents trigraphs
@@ -129,12 +132,14 @@ func quote(s string) string {
 			b.WriteByte(c)
 		}
 	}
+
 	b.WriteByte('"')
 	return b.String()
 }
 
 // comment makes a name harmless in a comment of one line.
 func comment(s string) string {
+	// Without line ends, nor a backslash at the end, which would continue the comment.
 	s = strings.Trim(strconv.QuoteToASCII(s), `"`)
 	return strings.TrimRight(strings.ReplaceAll(s, "*/", "* /"), `\`)
 }

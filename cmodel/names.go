@@ -59,20 +59,25 @@ func (g *group) add(name string) (c, macro string) {
 	if c != name {
 		reason = "characters that C does not allow"
 	}
+
 	if compilers.MatchString(c) {
 		c, reason = strings.TrimLeft(c, "_"), whyReserved
 	}
 	if c == "" || c[0] >= '0' && c[0] <= '9' {
 		c, reason = "_"+c, "it does not begin with a letter"
 	}
+
+	// After the other changes, which may result in a reserved name.
 	if spelling.IsKeyword(c) || slices.Contains(reserved, c) || reservedForms.MatchString(c) {
 		c, reason = c+"_", whyReserved
 	}
+
 	// Macros are upper-case, so that names that differ in case alone collide, too.
 	unique := c
 	for i := 2; slices.Contains(g.macros, strings.ToUpper(unique)); i++ {
 		unique, reason = fmt.Sprintf("%s_%d", c, i), "another name is the same in C"
 	}
+
 	macro = strings.ToUpper(unique)
 	g.macros = append(g.macros, macro)
 	if unique != name {

@@ -24,6 +24,7 @@ func plan(buffers []buffer) int64 {
 		func(a, b *buffer) int { return cmp.Compare(a.first, b.first) },
 		func(a, b *buffer) int { return cmp.Compare(b.last, a.last) },
 	}
+
 	best := int64(-1)
 	offsets := make([]int64, len(buffers))
 	for _, order := range orders {
@@ -34,6 +35,7 @@ func plan(buffers []buffer) int64 {
 		slices.SortStableFunc(sorted, func(a, b *buffer) int {
 			return cmp.Or(order(a, b), cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.first, b.first))
 		})
+
 		if total := place(sorted); best < 0 || total < best {
 			best = total
 			for i, b := range buffers {
@@ -41,6 +43,7 @@ func plan(buffers []buffer) int64 {
 			}
 		}
 	}
+
 	for i := range buffers {
 		buffers[i].offset = offsets[i]
 	}
@@ -50,13 +53,16 @@ func plan(buffers []buffer) int64 {
 // place gives each buffer the lowest offset that is free of the buffers before it, and returns the bytes of all.
 func place(order []*buffer) (total int64) {
 	var placed []*buffer // by offset
+
 	for _, b := range order {
 		b.offset = 0
+		// By rising offsets: b only moves up, past each that it would overlap.
 		for _, p := range placed {
 			if p.first <= b.last && b.first <= p.last && p.offset < b.offset+b.bytes && b.offset < p.offset+p.bytes {
 				b.offset = aligned(p.offset + p.bytes)
 			}
 		}
+
 		at, _ := slices.BinarySearchFunc(placed, b, func(p, b *buffer) int { return cmp.Compare(p.offset, b.offset) })
 		placed = slices.Insert(placed, at, b)
 		total = max(total, aligned(b.offset+b.bytes))

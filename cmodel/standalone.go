@@ -28,6 +28,7 @@ func (c *Code) Standalone(samples []ndarray.Named) (mlf.File, error) {
 			return mlf.File{}, err
 		}
 	}
+
 	var out bytes.Buffer
 	if err := standaloneC.Execute(&out, data); err != nil {
 		return mlf.File{}, fmt.Errorf("model %s: %s: %w", c.Name, standaloneFile, err)
@@ -43,6 +44,7 @@ func (g *model) inOrder(samples []ndarray.Named) ([]*ndarray.Array, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		want := g.M.Inputs[i]
 		if err := s.Check(); err != nil {
 			return nil, failure.Errorf(failure.Config, "sample of input %q: %w", want.Name, err)
@@ -57,6 +59,7 @@ func (g *model) inOrder(samples []ndarray.Named) ([]*ndarray.Array, error) {
 		}
 		list[i] = s.Array
 	}
+
 	for i, a := range list {
 		if a == nil {
 			return nil, failure.New(failure.Config, "give a sample of every input", "no sample of input %q",

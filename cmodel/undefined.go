@@ -23,6 +23,7 @@ func checkDefined(dir string, objects []object) error {
 		if slices.Contains(info.Defined, "__gnu_lto_slim") {
 			return nil // with GCC's -flto, only its linker knows the symbols
 		}
+
 		for _, name := range info.Defined {
 			defined[name] = true
 		}
@@ -33,6 +34,7 @@ func checkDefined(dir string, objects []object) error {
 			}
 		}
 	}
+
 	for _, c := range calls {
 		if !defined[c.name] {
 			return failure.New(failure.Config, "export the model for target c, with all files of codegen/host",

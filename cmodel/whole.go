@@ -31,6 +31,7 @@ func (o object) info(dir string) (mlf.ObjectInfo, error) {
 	if err != nil {
 		return mlf.ObjectInfo{}, err
 	}
+
 	info, err := mlf.File{Name: o.path, Data: data}.Info()
 	if err != nil {
 		return info, failure.Errorf(failure.Compile, "%s: %w", filepath.Base(o.path), err)
@@ -65,15 +66,18 @@ func (c *Compiler) linkWhole(ctx context.Context, dir string, objects []object, 
 	for _, o := range objects {
 		args = append(args, o.path)
 	}
+
 	err := command.Command{Path: c.cc, Args: args, Dir: dir, Timeout: compileTimeout}.Run(ctx)
 	var failed *command.Error
 	if !errors.As(err, &failed) || ctx.Err() != nil {
 		return err
 	}
+
 	symbol, _ := toolwords.TwiceDefined(failed.Stderr)
 	if symbol == "" {
 		return failure.Errorf(failure.Link, "linking the models: %w\n%s", err, strings.TrimSpace(failed.Stderr))
 	}
+
 	const next = "rename it in one of them, or make it static"
 	var both []object
 	for _, o := range objects {
@@ -81,6 +85,7 @@ func (c *Compiler) linkWhole(ctx context.Context, dir string, objects []object, 
 			both = append(both, o)
 		}
 	}
+
 	if len(both) < 2 { // with -flto, only the linker reads symbols
 		return failure.New(failure.Link, next, "two sources define %s:\n%s", symbol, strings.TrimSpace(failed.Stderr))
 	}

@@ -61,6 +61,7 @@ func (a *Archive) checkC(m *Model) error {
 		return a.fault(file, nextRename,
 			"model %s: with the C interface, TVM writes a model name with capitals differently into sources and header", m.Name)
 	}
+
 	for _, group := range []struct {
 		kind   string
 		fields []string
@@ -68,6 +69,7 @@ func (a *Archive) checkC(m *Model) error {
 		"devices",
 		h.Devices,
 	}} {
+		// TVM converts names to C, where two may become equal.
 		for i, name := range group.fields {
 			if slices.Contains(group.fields[:i], name) {
 				return a.fault(file, nextRename, "model %s: two %s are both called %q in C", m.Name, group.kind, name)
@@ -77,6 +79,7 @@ func (a *Archive) checkC(m *Model) error {
 			}
 		}
 	}
+
 	if (len(h.Devices) > 0) != slices.Contains(h.Run, "devices") {
 		return a.fault(file, "export it again with TVM",
 			"model %s: the arguments %q of its entry do not match its devices %q", m.Name, h.Run, h.Devices)
@@ -120,6 +123,7 @@ func (a *Archive) checkEntry(m *Model) error {
 		return a.fault("", "export it with TVM 0.12 to 0.18, or without a pool for constants",
 			"model %s: TVM 0.9 to 0.11 do not pass its pool for constants to its entry function", m.Name)
 	}
+
 	switch {
 	case missing == "":
 		return nil
@@ -143,10 +147,12 @@ func (a *Archive) checkFunctions(m *Model) error {
 		}
 		return nil
 	}
+
 	g, err := ParseGraph(m.Graph)
 	if err != nil {
 		return fmt.Errorf("model %s: %w", m.Name, err)
 	}
+
 	for _, n := range g.Nodes {
 		if n.Func != "" && n.Func != Nop && !m.Has(n.Func) {
 			return a.fault("", "", "model %s: its graph calls %q, which is not in the system library", m.Name, n.Func)

@@ -37,6 +37,7 @@ func (a *Archive) assignCode() error {
 			interfaces[f.Name] = true
 		}
 	}
+
 	for _, f := range a.Files {
 		dir, base := path.Split(f.Name)
 		ext, owners := path.Ext(base), a.Models
@@ -46,9 +47,11 @@ func (a *Archive) assignCode() error {
 				owners = a.Models[i : i+1]
 			}
 		}
+
 		if err := a.checkCodeName(f.Name); err != nil {
 			return err
 		}
+
 		switch {
 		case dir == sourceFolder && (ext == ".c" || module != nil && slices.Contains(sourceExt, ext)):
 			for _, m := range owners {
@@ -58,6 +61,7 @@ func (a *Archive) assignCode() error {
 			for _, m := range owners {
 				m.Objects = append(m.Objects, f)
 			}
+		// Not code, or the header of an interface, which readModel has assigned.
 		case !strings.HasPrefix(dir, "codegen/") || interfaces[f.Name]:
 		case strings.HasPrefix(dir, objectFolder) && ext != ".h",
 			dir == sourceFolder && (module != nil || slices.Contains(uncompiled, ext)),
@@ -70,6 +74,7 @@ func (a *Archive) assignCode() error {
 			}
 		}
 	}
+
 	for _, m := range a.Models {
 		if err := a.scanCode(m); err != nil {
 			return err
@@ -84,9 +89,11 @@ func (a *Archive) checkCodeName(name string) error {
 	dir, base := path.Split(name)
 	ext := path.Ext(base)
 	isSource, isObject := dir == sourceFolder && ext == ".c", dir == objectFolder && ext == ".o"
+
 	if (isSource || isObject) && strings.HasPrefix(base, ".") {
 		return a.fault(name, "rename it", "a name that begins with a dot is hidden: builds do not find the file")
 	}
+
 	isInterface := dir == codeFolder+"include/" && ext == ".h"
 	if isSource && strings.HasPrefix(base, "boardsmith_") || (isSource || isInterface) &&
 		slices.ContainsFunc(a.Models, func(m *Model) bool { return base == "tvm_"+m.Name+ext }) {
@@ -111,13 +118,17 @@ func (a *Archive) scanCode(m *Model) error {
 		return a.fault("", "", "model %s: it holds no code", m.Name)
 	}
 	scan := &codeScan{defined: map[string]bool{}}
+
 	for _, f := range m.Sources {
 		scan.readRegistry(f.Data)
 		m.SystemLib = m.SystemLib || entryPoint.Match(f.Data)
 	}
+
+	// After all registries: a function may be registered in another source.
 	for _, f := range m.Sources {
 		scan.readDeclarations(f.Data)
 	}
+
 	for _, f := range m.Objects {
 		o, err := f.Info()
 		if err != nil {
@@ -127,11 +138,13 @@ func (a *Archive) scanCode(m *Model) error {
 			scan.defined[name] = true
 			scan.ffi = scan.ffi || strings.HasPrefix(name, "__tvm_ffi_")
 		}
+
 		if slices.Contains(o.Defined, "TVMSystemLibEntryPoint") {
 			m.SystemLib = true
 			scan.registers = append(scan.registers, registryIn(f.Data, o.Undefined)...)
 		}
 	}
+
 	m.Functions = scan.registers
 	m.nameEntry()
 	m.ABI = m.decideABI(scan)
@@ -143,6 +156,7 @@ func (a *Archive) scanCode(m *Model) error {
 // module, whose name is in the metadata.
 func (m *Model) nameEntry() {
 	own := slices.DeleteFunc(slices.Clone(m.Functions), func(name string) bool { return name == "__tvm_main__" })
+	// __tvm_main__ is registered beside the only function, which it calls.
 	if m.Style == operator && len(own) == 1 && len(own) < len(m.Functions) && isIdentifier(own[0]) {
 		m.Entry = own[0]
 	}
@@ -215,6 +229,7 @@ func registryAt(object []byte, at int) []string {
 	if at < 0 {
 		return nil
 	}
+
 	end := bytes.Index(object[at+2:], []byte{0, 0})
 	count := int(object[at]) | int(object[at+1])<<8
 	if end < 0 || bytes.Count(object[at+2:at+2+end], []byte{0})+1 != count {
@@ -232,6 +247,7 @@ func (s *codeScan) readDeclarations(src []byte) {
 			s.unpacked = name
 		}
 	}
+
 	for _, m := range poolParam.FindAllSubmatch(src, -1) {
 		if name := string(m[1]); !isIdentifier(name) && s.badPool == "" {
 			s.badPool = name
@@ -242,6 +258,7 @@ func (s *codeScan) readDeclarations(src []byte) {
 // isPacked reports whether a C parameter list is a packed function's.
 func isPacked(params string) bool {
 	list := strings.Split(params, ",")
+
 	first := strings.TrimSpace(list[0])
 	return len(list) == 6 && (strings.HasPrefix(first, "TVMValue*") || strings.HasPrefix(first, "void*")) &&
 		strings.Contains(list[2], "num_args")

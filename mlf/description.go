@@ -37,6 +37,7 @@ func describe(sources []File) (*description, error) {
 		if !bytes.Contains(f.Data, describes) {
 			continue
 		}
+
 		d, err := parseDescription(f.Data)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
@@ -51,6 +52,7 @@ func parseDescription(src []byte) (*description, error) {
 	for _, s := range describedShape.FindAllSubmatch(src, -1) {
 		shapes[string(s[1])] = dimensions(s[2])
 	}
+
 	var d description
 	for _, s := range described.FindAllSubmatch(src, -1) {
 		name, code, bits, lanes := string(s[1]), number(s[4]), number(s[5]), number(s[6])
@@ -59,6 +61,7 @@ func parseDescription(src []byte) (*description, error) {
 		if !ok || code > math.MaxUint8 || bits > math.MaxUint8 || lanes > math.MaxUint16 {
 			return nil, fmt.Errorf("the description of %q has an invalid shape or type", name)
 		}
+
 		switch string(s[3]) {
 		case "inputs":
 			d.inputs = append(d.inputs, t)
@@ -68,6 +71,7 @@ func parseDescription(src []byte) (*description, error) {
 			d.pools = append(d.pools, Pool{Name: name, Bytes: t.Bytes})
 		}
 	}
+
 	if s := describedConstants.FindSubmatch(src); s != nil {
 		d.constantPools = int(number(s[1]))
 	}
@@ -104,6 +108,7 @@ func (a *Archive) readDescription(m *Model) error {
 			break
 		}
 	}
+
 	d, err := describe(m.Sources)
 	switch {
 	case err != nil:
@@ -111,10 +116,12 @@ func (a *Archive) readDescription(m *Model) error {
 	case d == nil:
 		return nil
 	}
+
 	m.described, m.Pools, m.scan.constantPools = true, d.pools, d.constantPools
 	if !m.listed {
 		m.Inputs, m.Outputs = d.inputs, d.outputs
 	}
+
 	if len(m.Inputs) != len(d.inputs) || len(m.Outputs) != len(d.outputs) {
 		return a.fault("", "", "model %s: its code describes %d inputs and %d outputs, %s %d and %d",
 			m.Name, len(d.inputs), len(d.outputs), metadataFile, len(m.Inputs), len(m.Outputs))

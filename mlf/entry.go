@@ -30,10 +30,12 @@ func (a *Archive) readGraph(m *Model, memory figures, params map[string]bool) er
 	if f == nil {
 		return a.fault("", "", "model %s: its graph is missing", m.Name)
 	}
+
 	g, err := ParseGraph(f.Data)
 	if err != nil {
 		return a.fault(f.Name, "", "%w", err)
 	}
+
 	m.Graph = f.Data
 	for _, n := range g.Args {
 		name := g.Nodes[n].Name
@@ -43,10 +45,12 @@ func (a *Archive) readGraph(m *Model, memory figures, params map[string]bool) er
 		}
 		m.Inputs = append(m.Inputs, g.Tensor(g.Rows[n], name))
 	}
+
 	names := outputNames(a.relayOf(m.Name), memory, len(g.Heads))
 	for i, e := range g.Heads {
 		m.Outputs = append(m.Outputs, g.Tensor(e, names[i]))
 	}
+
 	if err := agree(memory.inputs, m.Inputs); err != nil {
 		return a.fault(f.Name, "", "%w", err)
 	}
@@ -63,16 +67,19 @@ func (a *Archive) readEntry(m *Model, memory figures) error {
 	if len(memory.inputs) > 0 {
 		inputs = keep(relay.Params, memory.inputs)
 	}
+
 	outputs := relay.Results
 	names := outputNames(relay, memory, max(len(outputs), len(memory.outputs)))
 	for i := range outputs {
 		outputs[i].Name = names[i]
 	}
+
 	if m.Header == nil {
 		m.Inputs = complete(inputs, memory.inputs)
 		m.Outputs = completeOutputs(outputs, memory.outputs, names)
 		return agreeAll(a, m, memory)
 	}
+
 	in, err := byField(m.Header.Inputs, inputs, memory.inputs)
 	if err != nil {
 		return a.fault(m.Headers[0].Name, "", "input %w", err)
@@ -81,6 +88,7 @@ func (a *Archive) readEntry(m *Model, memory figures) error {
 	if err != nil {
 		return a.fault(m.Headers[0].Name, "", "output %w", err)
 	}
+
 	m.Inputs, m.Outputs = in, out
 	return agreeAll(a, m, memory)
 }
@@ -112,6 +120,7 @@ func complete(ordered []Tensor, listed map[string]Tensor) []Tensor {
 		out = append(out, merge(t, listed[t.Name]))
 		seen[t.Name] = true
 	}
+
 	for _, name := range sorted(listed) {
 		if !seen[name] {
 			out = append(out, listed[name])
@@ -128,6 +137,7 @@ func completeOutputs(ordered []Tensor, listed map[string]Tensor, names []string)
 		}
 		return ordered
 	}
+
 	for _, name := range names {
 		if t, ok := listed[name]; ok {
 			ordered = append(ordered, t)
@@ -153,18 +163,21 @@ func byField(fields []Field, relay []Tensor, listed map[string]Tensor) ([]Tensor
 	var out []Tensor
 	for i, f := range fields {
 		t := Tensor{Name: f.Name, Bytes: f.Bytes}
+		// By name, else by position if both lists are of the same length.
 		if j := slices.IndexFunc(relay, func(r Tensor) bool { return spelling.Sanitize(r.Name) == f.Name }); j >= 0 {
 			t = relay[j]
 		} else if len(relay) == len(fields) {
 			t = relay[i]
 			t.Name = f.Name
 		}
+
 		for _, name := range sorted(listed) {
 			if spelling.Sanitize(name) == f.Name {
 				t.Name = name
 				t = merge(t, listed[name])
 			}
 		}
+
 		if f.Bytes != 0 && t.Bytes != 0 && f.Bytes != t.Bytes {
 			return nil, fmt.Errorf("%s has %d bytes, by metadata and Relay text %d", f.Name, f.Bytes, t.Bytes)
 		}
@@ -183,17 +196,22 @@ func outputNames(relay *relayText, memory figures, n int) []string {
 	for i := range names {
 		names[i] = outputName(i, n)
 	}
+
 	if len(relay.OutputNames) == n {
 		return relay.OutputNames
 	}
+
 	listed := sorted(memory.outputs)
 	if len(listed) != n {
 		return names
 	}
+
+	// By length first, so that output10 follows output9.
 	counted := slices.Clone(listed)
 	sort.SliceStable(counted, func(i, j int) bool {
 		return len(counted[i]) < len(counted[j]) || len(counted[i]) == len(counted[j]) && counted[i] < counted[j]
 	})
+
 	if n == 1 || slices.Equal(counted, names) {
 		return counted
 	}
@@ -212,6 +230,7 @@ func byType(names []string, results []Tensor, listed map[string]Tensor) []string
 				match = append(match, name)
 			}
 		}
+
 		if len(match) == 1 {
 			names[i] = match[0]
 		}
@@ -236,6 +255,7 @@ func agree(listed map[string]Tensor, ts []Tensor) error {
 			return fmt.Errorf("%s, but by %s %v of %d bytes", t, metadataFile, k.DType, k.Bytes)
 		}
 	}
+
 	if len(listed) > 0 && len(ts) != len(listed) {
 		return fmt.Errorf("there are %d tensors, but by %s %d: %s", len(ts), metadataFile, len(listed),
 			strings.Join(sorted(listed), ", "))

@@ -27,14 +27,17 @@ func (a *Archive) ListedWorkspace(m *Model) map[string]int64 {
 	if f == nil || json.Unmarshal(f.Data, &raw) != nil {
 		return nil
 	}
+
 	model := &raw.rawModel
 	if named := raw.Modules[m.Name]; named != nil {
 		model = named
 	}
+
 	var memory rawFunctions
 	if json.Unmarshal(model.Memory, &memory) != nil {
 		return nil // the metadata of a single operator has another form, without these numbers
 	}
+
 	listed := map[string]int64{}
 	for _, o := range memory.Functions.Operators {
 		var bytes int64 // on all devices
@@ -43,6 +46,7 @@ func (a *Archive) ListedWorkspace(m *Model) map[string]int64 {
 		}
 		listed[o.Name] = bytes
 	}
+
 	if m.Executor == AOT && m.Workspace > 0 { // of an object's main function, no call is known
 		listed[m.Prefix()+mainSuffix] = m.Workspace
 	}

@@ -71,6 +71,7 @@ func ParseGraph(data []byte) (*GraphModel, error) {
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return nil, fmt.Errorf("graph: %w", jsonfile.Plain(err))
 	}
+
 	g := &GraphModel{Rows: raw.Rows, Args: raw.Args}
 	if err := g.readRows(raw); err != nil {
 		return nil, fmt.Errorf("graph: %w", err)
@@ -78,17 +79,21 @@ func ParseGraph(data []byte) (*GraphModel, error) {
 	if err := g.readAttrs(raw.Attrs); err != nil {
 		return nil, fmt.Errorf("graph: attrs: %w", err)
 	}
+
 	for i, n := range raw.Nodes {
 		if err := g.addNode(i, n); err != nil {
 			return nil, fmt.Errorf("graph: node %d %q: %w", i, n.Name, err)
 		}
 	}
+
 	if err := g.checkArgs(); err != nil {
 		return nil, fmt.Errorf("graph: %w", err)
 	}
+
 	if len(raw.Heads) == 0 {
 		return nil, errors.New("graph: it has no outputs")
 	}
+
 	for _, e := range raw.Heads {
 		entry, err := g.entry(e, len(g.Nodes))
 		if err != nil {
@@ -136,9 +141,11 @@ func (g *GraphModel) readAttrs(attrs map[string][2]json.RawMessage) error {
 			return fmt.Errorf("%s has %d elements for %d entries", a.name, a.length(), want)
 		}
 	}
+
 	if _, ok := attrs["storage_scope"]; ok {
 		return errors.New("unsupported storage_scope")
 	}
+
 	for i, name := range names {
 		d, err := ndarray.ParseDType(name)
 		if err != nil {
@@ -171,6 +178,7 @@ func (g *GraphModel) addNode(i int, raw rawNode) error {
 		}
 		n.Inputs = append(n.Inputs, entry)
 	}
+
 	from, to := g.Entries(i)
 	switch {
 	case len(raw.Control) > 0:
@@ -199,6 +207,7 @@ func (n *GraphNode) readAttrs(attrs map[string]any, outputs int) error {
 	if n.Func == "__copy" {
 		return errors.New("__copy, a copy between devices, is not supported")
 	}
+
 	for _, a := range []struct {
 		name string
 		want int
@@ -208,8 +217,10 @@ func (n *GraphNode) readAttrs(attrs map[string]any, outputs int) error {
 			return fmt.Errorf("%s is %q, but it has %d", a.name, text, a.want)
 		}
 	}
+
 	flat, _ := attrs["flatten_data"].(string)
 	n.Flatten = flat != "" && flat != "0"
+
 	if n.Func == Nop && len(n.Inputs) == 0 {
 		return errors.New("a __nop node has no input")
 	}
@@ -224,6 +235,7 @@ func (g *GraphModel) entry(e rawEntry, limit int) (int, error) {
 	if e[0] < 0 || e[0] >= limit {
 		return 0, fmt.Errorf("it uses node %d, which does not come before it", e[0])
 	}
+
 	from, to := g.Entries(e[0])
 	if e[1] < 0 || e[1] >= to-from {
 		return 0, fmt.Errorf("it uses output %d of node %d, which has %d", e[1], e[0], to-from)
@@ -234,6 +246,7 @@ func (g *GraphModel) entry(e rawEntry, limit int) (int, error) {
 // checkArgs returns an error unless the arguments are exactly the nodes without a function, each once.
 func (g *GraphModel) checkArgs() error {
 	seen, names := map[int]bool{}, map[string]bool{}
+
 	for _, n := range g.Args {
 		if n < 0 || n >= len(g.Nodes) || g.Nodes[n].Func != "" || seen[n] {
 			return fmt.Errorf("arg_nodes: %d is not an argument, or occurs twice", n)
@@ -243,6 +256,7 @@ func (g *GraphModel) checkArgs() error {
 		}
 		seen[n], names[g.Nodes[n].Name] = true, true
 	}
+
 	for i, n := range g.Nodes {
 		if n.Func == "" && !seen[i] {
 			return fmt.Errorf("node %d %q has no function and is not in arg_nodes", i, n.Name)

@@ -64,41 +64,49 @@ func parseHeader(data []byte) (*Header, error) {
 	if run == nil {
 		return nil, errors.New("it declares no tvmgen_..._run")
 	}
+
 	h := &Header{Name: run[1]}
 	for _, p := range strings.Split(run[2], ",") {
 		if p = strings.TrimSpace(p); p == "" || p == "void" {
 			continue
 		}
+
 		m := headerParam.FindStringSubmatch(p)
 		if m == nil || m[1] != h.Name || slices.Contains(h.Run, m[2]) {
 			return nil, fmt.Errorf("unsupported parameter of tvmgen_%s_run: %.80s", h.Name, p)
 		}
 		h.Run = append(h.Run, m[2])
 	}
+
 	h.Mapped = strings.Contains(text, "tvmgen_"+h.Name+"_map_inputs")
 	return h, h.readStructs(text)
 }
 
 func (h *Header) readStructs(text string) error {
 	sizes, macros := map[string]int64{}, map[string]bool{}
+
 	for _, m := range headerMacro.FindAllStringSubmatch(text, -1) {
 		macros[m[1]] = true
 		if !strings.HasSuffix(m[1], "_SIZE") {
 			continue
 		}
+		// Wide enough for every number of bytes, and independent of the board's types.
 		v, err := cmacro.Evaluator{Width: 64, Portable: true}.Evaluate(m[2])
 		if err != nil || v.Access || v.Number > math.MaxInt32 {
 			return fmt.Errorf("%s is not a number of bytes: %.80s", m[1], strings.TrimSpace(m[2]))
 		}
+
 		if other, twice := sizes[m[1]]; twice && other != int64(v.Number) {
 			return fmt.Errorf("%s is defined as %d and as %d bytes", m[1], other, v.Number)
 		}
 		sizes[m[1]] = int64(v.Number)
 	}
+
 	for _, s := range headerStruct.FindAllStringSubmatch(text, -1) {
 		if s[1] != h.Name {
 			return fmt.Errorf("struct tvmgen_%s_%s and tvmgen_%s_run belong to different models", s[1], s[2], h.Name)
 		}
+
 		fields, err := structFields(s[3])
 		if err != nil {
 			return fmt.Errorf("struct tvmgen_%s_%s: %w", s[1], s[2], err)
@@ -114,10 +122,13 @@ func (h *Header) readStructs(text string) error {
 // size of a tensor may have such a name, too.
 func (h *Header) checkPools(sizes map[string]int64) error {
 	prefix := strings.ToUpper("TVMGEN_" + h.Name + "_")
+
+	// A tensor's size is not a pool's, whatever its ending.
 	sizes = maps.Clone(sizes)
 	for _, f := range slices.Concat(h.Inputs, h.Outputs) {
 		delete(sizes, prefix+strings.ToUpper(f.Name)+"_SIZE")
 	}
+
 	for _, macro := range slices.Sorted(maps.Keys(sizes)) {
 		for _, ending := range []string{"_WORKSPACE_POOL_SIZE", "_CONSTANT_POOL_SIZE"} {
 			pool, ok := strings.CutSuffix(strings.TrimPrefix(macro, prefix), ending)
@@ -134,6 +145,7 @@ func structFields(body string) (names []string, err error) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
+
 		m := headerField.FindStringSubmatch(line)
 		if m == nil {
 			return nil, fmt.Errorf("unsupported member: %.80s", line)
@@ -154,6 +166,7 @@ func (h *Header) addField(kind, name string, sizes map[string]int64, macros map[
 		h.Devices = append(h.Devices, name)
 	case "workspace_pools":
 		p := Pool{Name: name, Bytes: sizes[macro+"_WORKSPACE_POOL_SIZE"]}
+		// A pool of constants has its contents in a macro.
 		if macros[macro+"_CONSTANT_POOL_DATA"] {
 			p.Bytes, p.Data = sizes[macro+"_CONSTANT_POOL_SIZE"], macro+"_CONSTANT_POOL_DATA"
 		}

@@ -77,10 +77,12 @@ func (a *Archive) readMetadata() error {
 			"pack its description as model.json"
 		return a.fault("", next, "it has no %s: it is not a Model Library Format archive", metadataFile)
 	}
+
 	var raw rawMetadata
 	if err := json.Unmarshal(f.Data, &raw); err != nil {
 		return a.fault(metadataFile, "", "%w", jsonfile.Plain(err))
 	}
+
 	switch {
 	case raw.Version == nil:
 		return a.fault(metadataFile, "", "it has no version")
@@ -88,16 +90,19 @@ func (a *Archive) readMetadata() error {
 		return a.fault(metadataFile, "export the model with TVM 0.8 to 0.18",
 			"unsupported version %d; versions %d to %d are supported", *raw.Version, minVersion, maxVersion)
 	}
+
 	a.Version = *raw.Version
 	models := raw.Modules
 	if len(models) == 0 {
 		models = map[string]*rawModel{raw.ModelName: &raw.rawModel}
 	}
+
 	var names []string
 	for name := range models {
 		names = append(names, name)
 	}
 	sort.Strings(names)
+
 	for _, name := range names {
 		m, err := a.readModelOf(name, models[name])
 		if err != nil {
@@ -116,6 +121,7 @@ func (a *Archive) readModelOf(name string, raw *rawModel) (*Model, error) {
 	case !isIdentifier(name) && raw.Style != operator || name == "":
 		return nil, a.fault(metadataFile, "", "invalid model name %q: TVM uses letters, digits and underscores only", name)
 	}
+
 	m := &Model{Name: name, Style: raw.Style, Interface: packedInterface}
 	var err error
 	switch m.Style {
@@ -131,21 +137,26 @@ func (a *Archive) readModelOf(name string, raw *rawModel) (*Model, error) {
 }
 
 func (a *Archive) readModel(m *Model, raw *rawModel) error {
+	// Up to version 4, the field runtimes has the executors.
 	executors := raw.Executors
 	if len(executors) == 0 {
 		executors = raw.Runtimes
 	}
+
 	if len(executors) != 1 || executors[0] != string(Graph) && executors[0] != string(AOT) {
 		return a.fault(metadataFile, "", "model %s: unsupported executors %q; graph and aot are supported", m.Name, executors)
 	}
+
 	m.Executor = Executor(executors[0])
 	memory, err := a.readMemory(m, raw)
 	if err != nil {
 		return err
 	}
+
 	if f := a.oneOf("parameters/"+m.Name+".params", "parameters/*.params"); f != nil {
 		m.Params = f.Data
 	}
+
 	if raw.Examples != "" {
 		f := a.Find(raw.Examples)
 		if f == nil {
@@ -153,10 +164,12 @@ func (a *Archive) readModel(m *Model, raw *rawModel) error {
 		}
 		m.Examples, m.Compare = f.Data, raw.Compare
 	}
+
 	params, err := a.readParams(m)
 	if err != nil {
 		return err
 	}
+
 	if f := a.findHeader(m.Name); f != nil {
 		if m.Header, err = parseHeader(f.Data); err != nil {
 			return a.fault(f.Name, "", "%w", err)
@@ -164,6 +177,7 @@ func (a *Archive) readModel(m *Model, raw *rawModel) error {
 		m.Headers, m.Interface = []File{*f}, cInterface
 		m.Pools = m.Header.Pools
 	}
+
 	if m.Executor == Graph {
 		return a.readGraph(m, memory, params)
 	}
@@ -178,12 +192,14 @@ func (a *Archive) readMemory(m *Model, raw *rawModel) (figures, error) {
 	if a.Version == 1 {
 		return memory, nil // storage ids only, which the graph has too
 	}
+
 	var mem rawMemory
 	if len(raw.Memory) > 0 {
 		if err := json.Unmarshal(raw.Memory, &mem); err != nil {
 			return memory, a.fault(metadataFile, "", "model %s: memory: %w", m.Name, jsonfile.Plain(err))
 		}
 	}
+
 	for _, main := range mem.Functions.Main {
 		if main.Workspace < 0 || main.Constants < 0 || main.IO < 0 {
 			return memory, a.fault(metadataFile, "", "model %s: a negative memory size", m.Name)
@@ -206,6 +222,7 @@ func readTensors(raw map[string]rawTensor, into map[string]Tensor) error {
 		if err != nil {
 			return fmt.Errorf("tensor %q: %w", name, err)
 		}
+
 		if t.Size < 0 || t.Size > ndarray.MaxBytes {
 			return fmt.Errorf("tensor %q has an invalid size, %d bytes", name, t.Size)
 		}
@@ -213,6 +230,8 @@ func readTensors(raw map[string]rawTensor, into map[string]Tensor) error {
 			return fmt.Errorf("tensor %q has an invalid scale, %v", name, t.Scale)
 		}
 		into[name] = Tensor{Name: name, DType: d, Shape: t.Shape, Bytes: t.Size, Scale: t.Scale, ZeroPoint: t.ZeroPoint}
+
+		// The shape, if it is there, must have the size.
 		if t.Shape == nil {
 			continue
 		}
@@ -231,10 +250,12 @@ func (a *Archive) readParams(m *Model) (map[string]bool, error) {
 	if m.Params == nil {
 		return names, nil
 	}
+
 	params, err := paramblob.Parse(m.Params)
 	if err != nil {
 		return nil, a.fault("parameters/"+m.Name+".params", "", "%w", err)
 	}
+
 	for _, p := range params {
 		names[p.Name] = true
 	}
@@ -247,9 +268,11 @@ func (a *Archive) oneOf(name, pattern string) *File {
 	if f := a.Find(name); f != nil || a.Version >= 7 {
 		return f
 	}
+
 	var file *File
 	for i := range a.Files {
 		if ok, _ := path.Match(pattern, a.Files[i].Name); ok {
+			// Of several, none can be chosen.
 			if file != nil {
 				return nil
 			}
@@ -274,9 +297,11 @@ func (a *Archive) readOperator(m *Model, raw *rawModel) error {
 	if err := json.Unmarshal(raw.Memory, &functions); err != nil {
 		return a.fault(metadataFile, "", "operator %s: memory: %w", m.Name, jsonfile.Plain(err))
 	}
+
 	if len(functions) != 1 {
 		return a.fault(metadataFile, "", "operator %s: %d functions are described instead of one", m.Name, len(functions))
 	}
+
 	var args []Tensor
 	for name, raw := range functions {
 		m.Entry = name
@@ -288,12 +313,14 @@ func (a *Archive) readOperator(m *Model, raw *rawModel) error {
 			args = append(args, t)
 		}
 	}
+
 	if !isIdentifier(m.Entry) {
 		return a.fault(metadataFile, "", "operator function %q is not a C identifier", m.Entry)
 	}
 	if len(args) == 0 {
 		return a.fault(metadataFile, "", "operator %s has no arguments", m.Name)
 	}
+
 	var written []bool
 	written, m.onlyTensors = a.readTIR(m.Entry, args)
 	for i, t := range args {
@@ -312,10 +339,12 @@ func (r rawArgument) tensor(name string) (Tensor, error) {
 	if err != nil {
 		return Tensor{}, fmt.Errorf("%s: %w", name, err)
 	}
+
 	n, err := ndarray.Bytes(d, r.Shape)
 	if err != nil {
 		return Tensor{}, fmt.Errorf("%s: %w", name, err)
 	}
+
 	if r.Size != 0 && r.Size != int64(n) {
 		return Tensor{}, fmt.Errorf("%s: %v %s has %d bytes, not %d", name, d, ndarray.ShapeString(r.Shape), n, r.Size)
 	}

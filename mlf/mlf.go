@@ -146,6 +146,7 @@ func (a *Archive) Model(name string) (*Model, error) {
 	if name == "" && len(a.Models) == 1 {
 		return a.Models[0], nil
 	}
+
 	var names []string
 	for _, m := range a.Models {
 		if m.Name == name {
@@ -153,6 +154,7 @@ func (a *Archive) Model(name string) (*Model, error) {
 		}
 		names = append(names, m.Name)
 	}
+
 	if name == "" {
 		choose := "choose one of its models, with " + failure.Option("Spec.ModelName", names[0]) + " for instance"
 		return nil, a.fault("", choose, "it holds %d models: %q", len(names), names)

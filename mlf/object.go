@@ -58,20 +58,24 @@ func (f File) describe(more func(*ObjectInfo, *elf.File) error) (o ObjectInfo, e
 			o, err = ObjectInfo{}, errors.New("not an object: inconsistent tables")
 		}
 	}()
+
 	for magic, format := range otherFormats {
 		if bytes.HasPrefix(f.Data, []byte(magic)) {
 			return ObjectInfo{}, fmt.Errorf("%s, not an object in ELF", format)
 		}
 	}
+
 	e, err := elf.NewFile(bytes.NewReader(f.Data))
 	if err != nil {
 		return ObjectInfo{}, fmt.Errorf("not an object: %w", err)
 	}
 	defer e.Close()
+
 	o = ObjectInfo{Machine: e.Machine, Class: e.Class, Data: e.Data}
 	if err := more(&o, e); err != nil {
 		return ObjectInfo{}, err
 	}
+
 	switch o.Machine {
 	case elf.EM_ARM:
 		err = o.readARM(e)
@@ -86,12 +90,14 @@ func (o *ObjectInfo) readSymbols(e *elf.File) error {
 	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
 		return fmt.Errorf("symbols: %w", err)
 	}
+
 	for _, s := range symbols {
 		bind := elf.ST_BIND(s.Info)
 		switch {
 		case bind != elf.STB_GLOBAL && bind != elf.STB_WEAK:
 		case s.Section != elf.SHN_UNDEF:
 			o.Defined = append(o.Defined, s.Name)
+		// A weak symbol need not be defined anywhere.
 		case bind == elf.STB_GLOBAL:
 			o.Undefined = append(o.Undefined, s.Name)
 		}
@@ -115,9 +121,11 @@ func (o *ObjectInfo) readARM(e *elf.File) error {
 	if err != nil || len(attrs) == 0 {
 		return err
 	}
+
 	o.CPU, o.Arch = attrs[armCPUName].text, int(attrs[armCPUArch].number)
 	o.FPArch, o.MVE = int(attrs[armFPArch].number), int(attrs[armMVEArch].number)
 	o.FPSingle = attrs[armHardFPUse].number == 1
+
 	switch attrs[armVFPArgs].number {
 	case 0:
 		o.FloatABI = "soft"
@@ -143,11 +151,14 @@ func (o *ObjectInfo) readRISCV(e *elf.File, data []byte) error {
 	if o.Class == elf.ELFCLASS64 {
 		at = 48
 	}
+
 	if len(data) < at+4 {
 		return errors.New("truncated header")
 	}
+
 	flags := o.order().Uint32(data[at:])
 	o.FloatABI = []string{"soft", "single", "double", "quad"}[flags&riscvFloat>>1]
+
 	attrs, err := attributes(e, ".riscv.attributes", "riscv", o.order(), func(tag uint64) bool { return tag%2 == 1 })
 	o.CPU = attrs[riscvArch].text
 	return err
@@ -173,26 +184,32 @@ func attributes(e *elf.File, section, vendor string, order binary.ByteOrder,
 	isText func(uint64) bool,
 ) (map[uint64]attribute, error) {
 	attributes := map[uint64]attribute{}
+
 	s := e.Section(section)
 	if s == nil {
 		return attributes, nil
 	}
+
 	if s.Size > maxAttributes {
 		return nil, errAttributes
 	}
+
 	data, err := s.Data()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", section, err)
 	}
+
 	if len(data) == 0 || data[0] != 'A' {
 		return nil, errAttributes
 	}
+
 	for data = data[1:]; len(data) > 0; {
 		part, rest, ok := sized(data, data, order)
 		if !ok {
 			return nil, errAttributes
 		}
 		data = rest
+
 		name, body, ok := bytes.Cut(part[4:], []byte{0})
 		if !ok {
 			return nil, errAttributes
@@ -200,6 +217,7 @@ func attributes(e *elf.File, section, vendor string, order binary.ByteOrder,
 		if string(name) != vendor {
 			continue
 		}
+
 		if err := readScopes(body, order, isText, attributes); err != nil {
 			return nil, err
 		}
@@ -212,6 +230,7 @@ func sized(data, length []byte, order binary.ByteOrder) (part, rest []byte, ok b
 	if len(length) < 4 {
 		return nil, nil, false
 	}
+
 	n := uint64(order.Uint32(length))
 	if n < 4+uint64(len(data)-len(length)) || n > uint64(len(data)) {
 		return nil, nil, false
@@ -230,9 +249,11 @@ func readScopes(body []byte, order binary.ByteOrder, isText func(uint64) bool, a
 		if !ok {
 			return errAttributes
 		}
+
 		if part[0] == fileScope && !readPairs(part[5:], isText, attributes) {
 			return errAttributes
 		}
+
 		body = rest
 	}
 	return nil
@@ -244,6 +265,7 @@ func readPairs(p []byte, isText func(uint64) bool, attributes map[uint64]attribu
 		if n <= 0 {
 			return false
 		}
+
 		p = p[n:]
 		var a attribute
 		if tag == armCompatibility || !isText(tag) {
@@ -252,6 +274,7 @@ func readPairs(p []byte, isText func(uint64) bool, attributes map[uint64]attribu
 			}
 			p = p[n:]
 		}
+
 		if tag == armCompatibility || isText(tag) {
 			text, rest, ok := bytes.Cut(p, []byte{0})
 			if !ok {
@@ -259,6 +282,7 @@ func readPairs(p []byte, isText func(uint64) bool, attributes map[uint64]attribu
 			}
 			a.text, p = string(text), rest
 		}
+
 		attributes[tag] = a
 	}
 	return true

@@ -44,12 +44,15 @@ func Open(file string) (*Archive, error) {
 		}
 		return parse(file, raw)
 	}
+
 	raw, err := readPacked(file)
 	if err != nil {
 		err = a.fault("", openAdvice(file, err), "%w", err)
 	} else {
 		a, err = parse(file, raw)
 	}
+
+	// The kind of a foreign file explains more than the failure to read it.
 	next := foreign[strings.ToLower(filepath.Ext(file))]
 	if next != "" && err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, (&Archive{Path: file}).fault("", next, "neither an archive nor the description of a model")
@@ -73,10 +76,12 @@ var foreign = map[string]string{
 // and each occurs once. It unpacks at most limit bytes. name is for messages. Every error has class config.
 func ReadFiles(name string, packed []byte, limit int64) ([]File, error) {
 	a := &Archive{Path: name}
+
 	var err error
 	if a.Raw, err = unpack(bytes.NewReader(packed), min(limit, maxArchive)); err != nil {
 		return nil, a.fault("", "", "%w", err)
 	}
+
 	if err := a.readTar(); err != nil {
 		return nil, err
 	}
@@ -88,6 +93,7 @@ func openAdvice(file string, err error) string {
 	if !errors.Is(err, os.ErrNotExist) {
 		return ""
 	}
+
 	var names []string
 	entries, _ := os.ReadDir(filepath.Dir(file)) // none in a folder that does not exist
 	for _, e := range entries {
@@ -95,6 +101,7 @@ func openAdvice(file string, err error) string {
 			names = append(names, e.Name())
 		}
 	}
+
 	return cmp.Or(spelling.Nearest(filepath.Base(file), names), "check the path of the model")
 }
 
@@ -123,6 +130,7 @@ func unpack(r io.Reader, limit int64) ([]byte, error) {
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
+
 	r = io.MultiReader(bytes.NewReader(magic[:n]), r)
 	switch head := string(magic[:n]); {
 	case head == "":
@@ -138,10 +146,13 @@ func unpack(r io.Reader, limit int64) ([]byte, error) {
 	case strings.HasPrefix(head, "PK\x03\x04"):
 		return nil, errors.New("a zip: only .tar and .tar.gz are supported")
 	}
+
+	// One byte more than allowed shows that there are more.
 	raw, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("damaged or truncated: %w", err)
 	}
+
 	if int64(len(raw)) > limit {
 		return nil, fmt.Errorf("it unpacks to more than %d bytes", limit)
 	}
@@ -163,12 +174,15 @@ func parse(name string, raw []byte) (*Archive, error) {
 	if err := a.readTar(); err != nil {
 		return nil, err
 	}
+
 	if packed, err := a.packDescribed(); packed != nil || err != nil {
 		if err != nil {
 			return nil, err
 		}
+		// The packed tar has a metadata.json: this ends the recursion.
 		return parse(name, packed)
 	}
+
 	if err := a.leaveFolder(); err != nil {
 		return nil, err
 	}
@@ -183,7 +197,9 @@ func (a *Archive) readTar() error {
 	r := tar.NewReader(src)
 	tree := tree{}
 	for count := 0; ; count++ {
+		// Where the member before ends, in case it is the last.
 		end := len(a.Raw) - src.Len()
+
 		h, err := r.Next()
 		if err == io.EOF {
 			return a.checkEnd(end)
@@ -191,12 +207,15 @@ func (a *Archive) readTar() error {
 		if err != nil {
 			return a.fault("", "", "not a tar, or damaged or truncated: %w", err)
 		}
+
 		if count >= maxFiles {
 			return a.fault("", "", "it has more than %d members", maxFiles)
 		}
+
 		if h.Typeflag == tar.TypeXGlobalHeader || ofSystem(h.Name) {
 			continue // a comment for the whole archive, or not a file of the model
 		}
+
 		if err := a.addMember(r, h, tree); err != nil {
 			return err
 		}
@@ -207,9 +226,11 @@ func (a *Archive) readTar() error {
 // lacks. end is the offset after the last member.
 func (a *Archive) checkEnd(end int) error {
 	at := (end + tarBlock - 1) / tarBlock * tarBlock
+
 	if len(a.Files) == 0 {
 		return a.fault("", "", "it holds no files")
 	}
+
 	if at+tarBlock > len(a.Raw) {
 		return a.fault("", "", "truncated: the tar's end mark is missing")
 	}
@@ -221,9 +242,11 @@ func (a *Archive) addMember(r io.Reader, h *tar.Header, tree tree) error {
 	if err != nil {
 		return a.fault(fmt.Sprintf("%.80q", h.Name), untrusted, "%w", err)
 	}
+
 	if name == "." {
 		return nil
 	}
+
 	switch h.Typeflag {
 	case tar.TypeDir:
 		return a.addFolder(name, tree)
@@ -234,24 +257,30 @@ func (a *Archive) addMember(r io.Reader, h *tar.Header, tree tree) error {
 	default:
 		return a.fault(name, untrusted, "it is %s; only plain files and folders are supported", kindName(h.Typeflag))
 	}
+
+	// The holes of a sparse file take no bytes of the tar, whose size is limited.
 	for k := range h.PAXRecords {
 		if strings.HasPrefix(k, "GNU.sparse.") {
 			return a.fault(name, "", "sparse files are not supported")
 		}
 	}
+
 	if e, ok := tree[strings.ToLower(name)]; ok && e.name == name {
 		return a.fault(name, "pack it again, each file once", "it occurs twice in the archive")
 	}
+
 	if err := a.addFolder(path.Dir(name), tree); err != nil {
 		return err
 	}
 	if h.Size > maxFile {
 		return a.fault(name, "", "it is larger than %d MiB", maxFile>>20)
 	}
+
 	data, err := io.ReadAll(r)
 	if err != nil {
 		return a.fault(name, "", "damaged or truncated: %w", err)
 	}
+
 	a.Files = append(a.Files, File{name, unixLines(data)})
 	return a.addName(name, true, tree)
 }
@@ -287,6 +316,7 @@ func (a *Archive) addName(name string, isFile bool, tree tree) error {
 	case ok && e.isFile != isFile:
 		return a.fault(name, "", "it is both a file and a folder")
 	}
+
 	tree[key] = treeEntry{name, isFile}
 	return nil
 }
@@ -306,6 +336,7 @@ func ofSystem(name string) bool {
 // unixLines returns a text whose lines all end as on Windows with the line ends that TVM writes; other data unchanged.
 func unixLines(data []byte) []byte {
 	const windows = "\r\n"
+
 	n := bytes.Count(data, []byte("\n"))
 	if n == 0 || bytes.IndexByte(data, 0) >= 0 || bytes.Count(data, []byte(windows)) != n {
 		return data
@@ -324,6 +355,7 @@ func (a *Archive) leaveFolder() error {
 			}
 		}
 	}
+
 	for i := range a.Files {
 		f := &a.Files[i]
 		name, below := strings.CutPrefix(f.Name, top)
@@ -331,10 +363,12 @@ func (a *Archive) leaveFolder() error {
 			return a.fault(f.Name, "pack the content of "+top+", or this folder alone",
 				"it lies beside %s, the folder of %s", top, metadataFile)
 		}
+
 		if strings.HasPrefix(name, "codegen/") && strings.ContainsFunc(name, notInSource) {
 			return a.fault(fmt.Sprintf("%.80q", f.Name), untrusted,
 				"names of generated code may contain only letters, digits and . _ + -")
 		}
+
 		f.Name = name
 	}
 	return nil
@@ -362,6 +396,7 @@ func cleanName(name string) (string, error) {
 	case strings.HasPrefix(name, "/"), strings.Contains(name, `\`), strings.Contains(name, ":"):
 		return "", errors.New("its name is not relative, or has a backslash or colon")
 	}
+
 	for _, part := range strings.Split(name, "/") {
 		switch {
 		case part == "..":

@@ -34,6 +34,7 @@ func readDescribed(file string) ([]byte, error) {
 	default:
 		file = filepath.Join(file, name)
 	}
+
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", file, err)
@@ -47,6 +48,7 @@ func (a *Archive) packDescribed() ([]byte, error) {
 	top := ""
 	for _, f := range a.Files {
 		switch dir, base := path.Split(f.Name); {
+		// With metadata.json it is an archive, whatever else it has.
 		case base == metadataFile:
 			return nil, nil
 		case base == plainc.File && (top == "" || len(f.Name) < len(top)):
@@ -56,6 +58,7 @@ func (a *Archive) packDescribed() ([]byte, error) {
 	if top == "" {
 		return nil, nil
 	}
+
 	var files fs.FS = a.memoryFS()
 	if dir := path.Dir(top); dir != "." {
 		var err error

@@ -26,11 +26,13 @@ func parseRelay(text string) *relayText {
 	if !ok {
 		return r
 	}
+
 	end := strings.Index(text, "{\n") // the body follows; a type or attribute has no brace before a line's end
 	if end < 0 {
 		return r
 	}
 	text = relayComment.ReplaceAllString(text[:end], "")
+
 	args, rest, ok := bracketed(strings.TrimSpace(text))
 	if !ok {
 		return r
@@ -38,6 +40,7 @@ func parseRelay(text string) *relayText {
 	for _, arg := range splitTop(args) {
 		r.readArgument(arg)
 	}
+
 	if _, result, ok := strings.Cut(rest, "->"); ok {
 		if ts, ok := relayTypes(strings.TrimSpace(result)); ok {
 			r.Results = ts
@@ -54,10 +57,13 @@ func (r *relayText) readArgument(arg string) {
 	if !strings.HasPrefix(arg, "%") {
 		return
 	}
+
+	// A name may hold colons: the last one precedes the type.
 	at := strings.LastIndex(arg, ": ")
 	if at < 0 {
 		return
 	}
+
 	if t, ok := relayType(strings.TrimSpace(arg[at+2:])); ok {
 		t.Name = arg[1:at]
 		r.Params = append(r.Params, t)
@@ -70,10 +76,12 @@ func relayTypes(s string) ([]Tensor, bool) {
 		t, ok := relayType(s)
 		return []Tensor{t}, ok
 	}
+
 	inner, rest, ok := bracketed(s)
 	if !ok || strings.TrimSpace(rest) != "" {
 		return nil, false
 	}
+
 	var all []Tensor
 	for _, part := range splitTop(inner) {
 		ts, ok := relayTypes(part)
@@ -142,6 +150,7 @@ func splitTop(s string) (parts []string) {
 			parts = append(parts, part)
 		}
 	}
+
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '"':
@@ -157,6 +166,7 @@ func splitTop(s string) (parts []string) {
 			}
 		}
 	}
+
 	add(s[min(from, len(s)):])
 	return parts
 }
@@ -180,6 +190,7 @@ func quoted(list string) (texts []string) {
 	if !ok {
 		return nil
 	}
+
 	for _, part := range splitTop(inner) {
 		s, err := strconv.Unquote(part)
 		if err != nil {

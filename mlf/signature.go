@@ -52,14 +52,18 @@ func (m *Model) Signatures() []Signature {
 	default:
 		all = graphSignatures(m.Graph)
 	}
+
 	all = slices.DeleteFunc(all, func(s Signature) bool {
 		return !m.Has(s.Function) || !isIdentifier(s.Function) || s.MinTensors < 1 || s.MinTensors > maxTensors
 	})
+
+	// The wrapper takes what the function takes that it calls.
 	if len(all) == 1 && len(m.Functions) == 2 && m.Has(wrapper) && all[0].Function != wrapper {
 		s := all[0]
 		s.Function = wrapper
 		all = append(all, s)
 	}
+
 	slices.SortFunc(all, func(a, b Signature) int { return strings.Compare(a.Function, b.Function) })
 	return all
 }
@@ -69,6 +73,7 @@ func (m *Model) entrySignatures() []Signature {
 	if !m.listed && !m.described {
 		return nil
 	}
+
 	n, most := len(m.Inputs)+len(m.Outputs), maxTensors
 	if m.described {
 		most = min(n+len(m.Pools), most)
@@ -87,6 +92,7 @@ func graphSignatures(graph []byte) []Signature {
 	if err != nil {
 		return nil // Open has refused it
 	}
+
 	found := map[string]Signature{}
 	for i, n := range g.Nodes {
 		tensors := g.tensors(i)
@@ -99,6 +105,8 @@ func graphSignatures(graph []byte) []Signature {
 		}
 		found[n.Func] = s
 	}
+
+	// Arguments have no function, and Nop is none.
 	delete(found, "")
 	delete(found, Nop)
 	return slices.Collect(maps.Values(found))
@@ -115,6 +123,7 @@ func (g *GraphModel) tensors(n int) (all []Tensor) {
 		}
 		all = append(all, t)
 	}
+
 	for _, entry := range g.Nodes[n].Inputs {
 		add(entry)
 	}

@@ -22,10 +22,12 @@ func (a *Archive) readTIR(function string, args []Tensor) (written []bool, usabl
 		if ok, _ := path.Match("src/tir-*.txt", f.Name); !ok {
 			continue
 		}
+
 		names, body, ok := tirFunction(string(f.Data), function)
 		if !ok || len(names) != len(args) {
 			continue
 		}
+
 		for i := range args {
 			args[i].Name = names[i]
 		}
@@ -33,6 +35,7 @@ func (a *Archive) readTIR(function string, args []Tensor) (written []bool, usabl
 		usable = true
 		break
 	}
+
 	if !slices.Contains(written, true) {
 		written[len(args)-1] = true
 	}
@@ -45,10 +48,12 @@ func tirFunction(text, name string) (names []string, body string, ok bool) {
 	if !ok {
 		return nil, "", false
 	}
+
 	args, body, ok := bracketed("(" + text)
 	if !ok {
 		return nil, "", false
 	}
+
 	for _, arg := range splitTop(args) {
 		n, ty, ok := strings.Cut(arg, ":")
 		if !ok || !strings.HasPrefix(strings.TrimSpace(ty), "T.Buffer(") || slices.Contains(names, n) {
@@ -56,6 +61,7 @@ func tirFunction(text, name string) (names []string, body string, ok bool) {
 		}
 		names = append(names, n)
 	}
+
 	if next := strings.Index(body, "\n    @T.prim_func"); next >= 0 {
 		body = body[:next]
 	}
@@ -68,6 +74,7 @@ func markStores(body string, names []string, written []bool) {
 	for i, n := range names {
 		owner[n] = i
 	}
+
 	for _, line := range strings.Split(body, "\n") {
 		line = strings.TrimSpace(line)
 		if m := tirAlias.FindStringSubmatch(line); m != nil {

@@ -53,6 +53,7 @@ func ParseDType(s string) (DType, error) {
 func parseBits(s string, code uint8, rest string) (DType, error) {
 	d := DType{code, 32, 1}
 	bits, lanes, wide := strings.Cut(rest, "x")
+
 	if bits != "" {
 		n, err := strconv.ParseUint(bits, 10, 8)
 		if err != nil || n == 0 || bits[0] == '+' {
@@ -78,6 +79,7 @@ func (d DType) String() string {
 			name = c.name
 		}
 	}
+
 	switch {
 	case d == DType{UInt, 1, 1}:
 		return "bool"

@@ -32,15 +32,19 @@ func Fill(d DType, shape []int64, seed uint64) (*Array, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	mantissa, half := d.mantissa()
 	integer := d.Code <= UInt && (d.Bits == 1 || d.Bits > 0 && d.Bits <= 64 && d.Bits%8 == 0)
 	if mantissa == 0 && !integer {
 		return nil, fmt.Errorf("no numbers of type %v follow from a seed", d)
 	}
+
+	// An integer's bytes are those of whole random words; a float has a word of its own.
 	step := 8
 	if mantissa != 0 {
 		step = int(d.Bits) / 8
 	}
+
 	var word [8]byte
 	for at := 0; at < len(a.Data); at += step {
 		random := splitmix(&seed)
@@ -50,6 +54,7 @@ func Fill(d DType, shape []int64, seed uint64) (*Array, error) {
 		binary.LittleEndian.PutUint64(word[:], random)
 		copy(a.Data[at:min(at+step, len(a.Data))], word[:])
 	}
+
 	if d.Bits == 1 {
 		for i := range a.Data {
 			a.Data[i] &= 1
@@ -73,6 +78,7 @@ func unit(random uint64, mantissa, half int) uint64 {
 	if bits == 0 {
 		return 0
 	}
+
 	exponent := uint64(half)
 	for ; bits>>mantissa == 0; exponent-- {
 		bits <<= 1

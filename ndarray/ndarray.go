@@ -50,8 +50,10 @@ func Bytes(d DType, shape []int64) (int, error) {
 	if slices.Contains(shape, 0) {
 		return 0, nil // whatever the other dimensions are
 	}
+
 	n := int64(d.Size())
 	for _, v := range shape {
+		// Divided, since the product may overflow.
 		if n > MaxBytes/v {
 			return 0, fmt.Errorf("an array %v of %v is larger than %d MiB", shape, d, MaxBytes>>20)
 		}
@@ -144,6 +146,7 @@ func half(h uint16) float64 {
 	if h&0x8000 != 0 {
 		sign = -1
 	}
+
 	switch {
 	case exp == 0x1f && frac != 0:
 		return math.NaN()
@@ -178,6 +181,7 @@ func ShapeString(shape []int64) string {
 	if len(shape) == 1 {
 		return fmt.Sprintf("(%d,)", shape[0])
 	}
+
 	b := []byte{'('}
 	for i, v := range shape {
 		if i > 0 {

@@ -49,23 +49,28 @@ func ReadNPY(r io.Reader) (*Array, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	dtype, big, err := parseDescr(h.Descr.Type)
 	if err != nil {
 		return nil, err
 	}
+
 	shape := make([]int64, len(h.Descr.Shape))
 	for i, v := range h.Descr.Shape {
 		shape[i] = int64(v)
 	}
+
 	n, err := Bytes(dtype, shape)
 	if err != nil {
 		return nil, err
 	}
+
 	// The buffer grows with the data received: a large length in the header allocates nothing.
 	var buf bytes.Buffer
 	if got, err := io.CopyN(&buf, r, int64(n)); err != nil {
 		return nil, fmt.Errorf("array of %d bytes ends after %d: %w", n, got, err)
 	}
+
 	a := &Array{DType: dtype, Shape: shape, Data: buf.Bytes()}
 	if big {
 		swapBytes(a)
@@ -86,6 +91,7 @@ func readHeader(r io.Reader) (h npy.Header, err error) {
 	if string(pre[:6]) != npyMagic {
 		return h, fmt.Errorf("not a .npy array: it starts with % x", pre[:6])
 	}
+
 	length := int64(binary.LittleEndian.Uint16(pre[8:]))
 	switch {
 	case pre[6] == 2 || pre[6] == 3: // 3 differs from 2 only in records' field names
@@ -99,6 +105,7 @@ func readHeader(r io.Reader) (h npy.Header, err error) {
 	case pre[6] != 1:
 		return h, fmt.Errorf("unsupported .npy format version %d", pre[6])
 	}
+
 	if length > maxHeader {
 		return h, fmt.Errorf(".npy header of %d bytes is longer than %d", length, maxHeader)
 	}
@@ -106,11 +113,13 @@ func readHeader(r io.Reader) (h npy.Header, err error) {
 	if _, err := io.ReadFull(r, text); err != nil {
 		return h, fmt.Errorf(".npy header: %w", err)
 	}
+
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf(".npy header %q cannot be parsed", text)
 		}
 	}()
+
 	rd, err := npy.NewReader(io.MultiReader(bytes.NewReader(pre), bytes.NewReader(text)))
 	if err != nil {
 		return h, fmt.Errorf(".npy header %q: %w", text, err)
@@ -141,6 +150,7 @@ func swapBytes(a *Array) {
 	if a.DType.Code == Complex {
 		width /= 2 // each of the two numbers is swapped by itself
 	}
+
 	for at := 0; at+width <= len(a.Data); at += width {
 		slices.Reverse(a.Data[at : at+width])
 	}
@@ -151,6 +161,7 @@ func fromFortran(a *Array) []byte {
 	if len(a.Shape) < 2 {
 		return a.Data
 	}
+
 	size := a.DType.Size()
 	out := make([]byte, len(a.Data))
 	strides := make([]int, len(a.Shape)) // stride of each dimension in out, in elements
@@ -159,10 +170,12 @@ func fromFortran(a *Array) []byte {
 		strides[i] = step
 		step *= int(a.Shape[i])
 	}
+
 	index := make([]int64, len(a.Shape))
 	to := 0
 	for from := 0; from < len(a.Data); from += size {
 		copy(out[to*size:], a.Data[from:from+size])
+		// In Fortran's order the first index changes first.
 		for d := range index {
 			index[d]++
 			to += strides[d]
@@ -186,12 +199,15 @@ func writeNPY(w io.Writer, a *Array) error {
 	if err != nil {
 		return err
 	}
+
 	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, ShapeString(a.Shape))
+	// 1 is for the end of the line.
 	pad := npyAlignment - (npyHeaderV1+len(text)+1)%npyAlignment
 	text += string(bytes.Repeat([]byte{' '}, pad)) + "\n"
 	if len(text) > 0xffff {
 		return fmt.Errorf("shape of %d dimensions does not fit a .npy header", len(a.Shape))
 	}
+
 	head := binary.LittleEndian.AppendUint16([]byte(npyMagic+"\x01\x00"), uint16(len(text)))
 	if _, err := w.Write(append(head, text...)); err != nil {
 		return err

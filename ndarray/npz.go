@@ -54,10 +54,13 @@ func readNPZ(path string) ([]Named, error) {
 		return nil, pathless(err)
 	}
 	defer f.Close()
+
 	info, err := f.Stat()
 	if err != nil {
 		return nil, pathless(err)
 	}
+
+	// By its content, whatever the file's name.
 	magic := make([]byte, len(npyMagic))
 	if _, err := f.ReadAt(magic, 0); err == nil && string(magic) == npyMagic {
 		a, err := ReadNPY(f)
@@ -66,6 +69,7 @@ func readNPZ(path string) ([]Named, error) {
 		}
 		return []Named{{"", a}}, nil
 	}
+
 	return readArchive(f, info.Size(), usual)
 }
 
@@ -87,6 +91,7 @@ func readArchive(r io.ReaderAt, size int64, most limits) ([]Named, error) {
 	if len(z.File) > maxMembers {
 		return nil, fmt.Errorf("%d arrays, more than %d", len(z.File), maxMembers)
 	}
+
 	var arrays []Named
 	seen := map[string]bool{}
 	left := most
@@ -95,14 +100,17 @@ func readArchive(r io.ReaderAt, size int64, most limits) ([]Named, error) {
 			return nil, fmt.Errorf("two members are called %q", f.Name)
 		}
 		seen[f.Name] = true
+
 		name, ok := strings.CutSuffix(f.Name, ".npy")
 		if !ok {
 			return nil, fmt.Errorf("member %q is not an array", f.Name)
 		}
+
 		a, err := readMember(f)
 		if err != nil {
 			return nil, fmt.Errorf("array %q: %w", name, err)
 		}
+
 		if left.data -= len(a.Data); left.data < 0 {
 			return nil, fmt.Errorf("array %q: all arrays together are larger than %d bytes", name, most.data)
 		}
@@ -110,6 +118,7 @@ func readArchive(r io.ReaderAt, size int64, most limits) ([]Named, error) {
 		if left.headers < 0 {
 			return nil, fmt.Errorf("array %q: all headers together are larger than %d bytes", name, most.headers)
 		}
+
 		arrays = append(arrays, Named{name, a})
 	}
 	return arrays, nil
@@ -121,10 +130,12 @@ func readMember(f *zip.File) (*Array, error) {
 		return nil, err
 	}
 	defer m.Close()
+
 	a, err := ReadNPY(m)
 	if err != nil {
 		return nil, err
 	}
+
 	// Reading to the end checks the member's CRC.
 	if n, err := m.Read(make([]byte, 1)); n != 0 {
 		return nil, fmt.Errorf("data after the end of the array")
@@ -165,6 +176,7 @@ func EncodeNPZ(arrays []Named) ([]byte, error) {
 		if a.Name == "" || seen[a.Name] {
 			return nil, fmt.Errorf("array name %q is empty or used twice", a.Name)
 		}
+
 		seen[a.Name] = true
 		m, err := z.CreateHeader(&zip.FileHeader{Name: a.Name + ".npy", Method: zip.Store, Modified: zipTime})
 		if err != nil {
@@ -174,6 +186,7 @@ func EncodeNPZ(arrays []Named) ([]byte, error) {
 			return nil, fmt.Errorf("array %q: %w", a.Name, err)
 		}
 	}
+
 	if err := z.Close(); err != nil {
 		return nil, err
 	}

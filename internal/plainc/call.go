@@ -46,14 +46,20 @@ const strict = `#if defined(__GNUC__)
 func (m *model) callC() string {
 	w := &writer{file: m.file}
 	w.line("// SPDX-License-Identifier: 0BSD\n//\n// Made by boardsmith: calls %s as %s describes it.", m.Function, m.file)
+
+	// In a checked build the call has another name, and firmware calls the function that checked writes.
 	w.line("#define BOARDSMITH_0_FILE %q\n%s#define %s %s\n#endif", m.file, checkedC, m.main(), m.unchecked())
 	w.b.WriteString(m.macros())
 	w.line("#include <stdint.h>\n#include <string.h>")
 	w.line("__attribute__((weak)) void TVMAPIErrorf(const char* fmt, ...);  // of a runtime, if there is one")
+
 	for _, name := range m.includes {
 		w.line("#include \"%s\"", name)
 	}
+
+	// From here on, so that the model's headers are compiled as usual.
 	w.b.WriteString(strict)
+
 	for _, s := range m.states {
 		if s.ctype == "" {
 			w.line("static uint8_t %s[%d] __attribute__((aligned(%d)));", local(s.name), s.bytes, s.align)
@@ -61,11 +67,13 @@ func (m *model) callC() string {
 			w.at(s.line, "state "+s.name, "static %s %s;", s.ctype, local(s.name))
 		}
 	}
+
 	for _, c := range []call{m.init, m.run} {
 		if c.function != "" {
 			w.written(c)
 		}
 	}
+
 	main := m.main() + "(" + m.parameters() + ")"
 	w.line("int32_t %s;", main)
 	w.at(m.run.line, m.Function, "int32_t %s {", main)
@@ -73,11 +81,13 @@ func (m *model) callC() string {
 		w.line("  void* %s = (void*)(((uintptr_t)%s_0_var + %dU) & ~(uintptr_t)%dU);", local(p.name), p.name,
 			p.align-1, p.align-1)
 	}
+
 	if m.Init != nil {
 		w.line("  static int %s;\n  if (!%[1]s) {", readyVariable)
 		w.call(m.init)
 		w.line("  %s = 1;\n  }", readyVariable)
 	}
+
 	w.call(m.run)
 	w.line("  return 0;\n}")
 	w.checked(m)
@@ -125,6 +135,7 @@ func (w *writer) written(c call) {
 // call writes a call in a block.
 func (w *writer) call(c call) {
 	w.line("  {")
+	// Before the structs, which take the addresses of these copies.
 	for _, a := range c.arguments {
 		for _, v := range append([]value{a.value}, a.members...) {
 			w.booleans(v)
@@ -135,6 +146,7 @@ func (w *writer) call(c call) {
 			w.structure(a)
 		}
 	}
+
 	before, after := "  ", ";"
 	switch {
 	case c.returns.Status != nil:
@@ -144,12 +156,14 @@ func (w *writer) call(c call) {
 	case c.returns.Ignored:
 		before = "  (void)"
 	}
+
 	for _, a := range c.arguments {
 		w.checkElement(a.value)
 		for _, v := range a.members {
 			w.checkElement(v)
 		}
 	}
+
 	w.at(c.line, c.function, "%s%s(", before, c.function)
 	var all []string
 	for i, a := range c.arguments {
@@ -164,9 +178,11 @@ func (w *writer) call(c call) {
 	if len(c.arguments) == 0 {
 		w.line("  )%s", after)
 	}
+
 	for _, a := range c.arguments {
 		w.copyBack(a)
 	}
+
 	switch {
 	case c.returns.Status != nil:
 		w.line("  if (%s != %dLL) {", statusVariable, *c.returns.Status)
@@ -209,6 +225,7 @@ func (a argument) length() string {
 	if !a.isArray() {
 		return ""
 	}
+
 	last := 0
 	for _, v := range a.members {
 		digits, _, _ := strings.Cut(v.member[1:], "]")
@@ -229,6 +246,7 @@ func (w *writer) checkElement(v value) {
 	const sign = "  _Static_assert(((%s)-1 < 1) == ((%s)-1 < 1), \"the sign of %s is not that of %s\");"
 	const number = "  _Static_assert(__builtin_classify_type(*(%s*)0) < 9 && __builtin_classify_type(*(%s*)0) != 5, " +
 		"\"%s is not the type of a number\");" // as the values in GCC's typeclass.h
+
 	w.at(v.line, v.label, number, v.CType, v.CType, v.CType)
 	usual := Elements[v.DType]
 	w.at(v.line, v.label, same, v.CType, usual, v.CType, usual, v.CType, v.DType)
@@ -240,6 +258,7 @@ func (v value) bytes() int64 {
 	if v.Input == "" || v.CType == "" || v.DType != "uint8" {
 		return 0
 	}
+
 	n := int64(1)
 	for _, d := range v.dims {
 		n *= d
@@ -254,6 +273,7 @@ func (w *writer) booleans(v value) {
 	if n == 0 || v.Pass == byValue || v.isCopied() {
 		return
 	}
+
 	is, name := fmt.Sprintf("((int)(%s)2 == 1)", v.CType), local(v.Input)
 	to := "boardsmith_0_of_" + v.Input
 	w.line("#ifdef BOARDSMITH_0_CHECKED\n  uint8_t* %s = %s;\n#else", to, name)
@@ -302,6 +322,7 @@ func (w *writer) structure(a argument) {
 			storage = "static " // it may be large
 		}
 	}
+
 	w.at(a.line, a.label, "  %s%s %s%s;", storage, a.structure, a.variable(), a.length())
 	w.at(a.line, a.label, "  memset(&%s, 0, sizeof(%s));", a.variable(), a.variable())
 	for _, v := range a.members {
@@ -310,6 +331,7 @@ func (w *writer) structure(a argument) {
 			w.at(v.line, v.label, "  %s = %s;", at, v.expression())
 			continue
 		}
+
 		dims := v.dims
 		if v.Pass == byFlat {
 			dims = []int64{1}
@@ -317,12 +339,15 @@ func (w *writer) structure(a argument) {
 				dims[0] *= n
 			}
 		}
+
 		declared := v.element + " " + v.member + brackets(dims)
 		const same = "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), %s%s), \"the member is not %s\");"
 		w.at(v.line, v.label, "  "+same, at, v.element, brackets(dims), declared)
 		if v.Input != "" {
 			w.line("  memcpy(&%s, %s, sizeof(%s));", at, local(v.Input), at)
 		}
+
+		// A copied member of _Bool holds 0 and 1 only, as in booleans.
 		if n := v.bytes(); n > 0 {
 			w.line("  if ((int)(%s)2 == 1) {\n    uint8_t* boardsmith_0_bytes = (uint8_t*)&%s;", v.CType, at)
 			w.line("    for (uint32_t i = 0; i < %dU; i++) {", n)
@@ -357,6 +382,7 @@ func (m *model) runC() string {
 	for _, p := range m.pools {
 		args = append(args, "workspace_pools->"+p.name)
 	}
+
 	w.line("// SPDX-License-Identifier: 0BSD\n//\n// Made by boardsmith.\n#include <tvmgen_%s.h>", m.Name)
 	w.line("int32_t %s(%s);", m.main(), m.parameters())
 	w.line("int32_t %s {\n  return %s(%s);\n}", m.runDeclaration(), m.main(), strings.Join(args, ", "))
@@ -381,6 +407,7 @@ func (m *model) header() string {
 	for _, t := range append(append([]tensor{}, m.inputs...), m.outputs...) {
 		w.line("#define %s%s_SIZE %d", macro, strings.ToUpper(t.name), t.bytes)
 	}
+
 	members := map[string][]string{}
 	for _, t := range m.inputs {
 		members["inputs"] = append(members["inputs"], t.name)
@@ -392,6 +419,7 @@ func (m *model) header() string {
 		members["workspace_pools"] = append(members["workspace_pools"], p.name)
 		w.line("#define %s%s_WORKSPACE_POOL_SIZE %d", macro, strings.ToUpper(p.name), p.bytes)
 	}
+
 	for _, of := range []string{"inputs", "outputs", "workspace_pools"} {
 		if of == "workspace_pools" && len(m.pools) == 0 {
 			continue
@@ -402,6 +430,7 @@ func (m *model) header() string {
 		}
 		w.line("};")
 	}
+
 	w.line("int32_t %s;\n#endif", m.runDeclaration())
 	return w.b.String()
 }
@@ -423,13 +452,16 @@ func (m *model) metadata() ([]byte, error) {
 		}
 		return all, bytes
 	}
+
 	inputs, in := list(m.inputs)
 	outputs, out := list(m.outputs)
 	var workspace int64
 	for _, p := range m.pools {
 		workspace += p.bytes
 	}
+
 	type object = map[string]any
+	// A fixed date, since equal files give equal archives.
 	all := object{
 		"model_name": m.Name, "export_datetime": "1970-01-01 00:00:00Z", "style": "full-model", "executors": []string{"aot"},
 		"target": []string{"c"}, "external_dependencies": []string{},
@@ -438,6 +470,7 @@ func (m *model) metadata() ([]byte, error) {
 			"inputs": inputs, "outputs": outputs,
 		}}}},
 	}
+
 	if m.Examples != "" {
 		all["examples"], all["compare"] = m.examplesFile(), m.Compare
 	}
@@ -462,10 +495,12 @@ func (m *model) tar() ([]byte, error) {
 		{name: sourceFolder + m.Name + runSuffix, data: []byte(m.runC())},
 		{name: sourceFolder + m.Name + CallSuffix, data: []byte(m.callC())},
 	}
+
 	var files []tarfile.File
 	for _, f := range append(own, m.files...) {
 		files = append(files, tarfile.File{Name: "./" + f.name, Data: f.data})
 	}
+
 	data, err := tarfile.Of(files)
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", m.Name, err)

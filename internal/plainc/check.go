@@ -119,16 +119,21 @@ func (r *reader) check() *model {
 	if strings.HasPrefix(r.Name, "boardsmith_") {
 		r.fault(r.lines["name"], "name %q: names that begin with boardsmith_ are those of generated files", r.Name)
 	}
+
 	r.checkDefines()
 	if r.License != "" && !licenseRE.MatchString(r.License) {
 		r.fault(r.lines["license"], "license: %q is not an SPDX expression", r.License)
 	}
+
 	r.collect(m)
 	r.addExamples(m)
+
+	// First init: an arena that it gets is a state of the run.
 	if r.Init != nil {
 		m.init = r.call(m, "init.", r.Init.Function, r.Init.Arguments, r.Init.Returns)
 	}
 	m.run = r.call(m, "", r.Function, r.Arguments, r.Returns)
+
 	r.checkTensors(m)
 	return m
 }
@@ -159,6 +164,7 @@ func (r *reader) call(m *model, at, function string, arguments []Argument, retur
 		r.fault(c.line, "%sfunction: the program has a function main of its own: define main=%s_main, which renames it", at,
 			r.Name)
 	}
+
 	for i, a := range arguments {
 		c.arguments = append(c.arguments, r.argument(m, at, i, a))
 	}
@@ -171,12 +177,14 @@ func (r *reader) argument(m *model, at string, i int, a Argument) argument {
 	item := fmt.Sprintf("%sarguments[%d]", at, i)
 	v := value{Value: a.Value, line: r.lines[item], number: i + 1}
 	v.label = fmt.Sprintf("%sargument %d", strings.Replace(at, ".", " ", 1), i+1)
+
 	if a.Struct == "" {
 		if len(a.Members) > 0 {
 			r.fault(v.line, "%s: members without a struct: name the struct's type in C", v.label)
 		}
 		return argument{value: r.value(m, at, v, byPointer, byArray, byValue)}
 	}
+
 	v.label += " (" + a.Struct + ")"
 	arg := argument{value: v, structure: a.Struct}
 	switch {
@@ -191,6 +199,7 @@ func (r *reader) argument(m *model, at string, i int, a Argument) argument {
 	case !slices.Contains([]string{"", "pointer", byValue}, a.Pass):
 		r.fault(v.line, "%s: pass %q: a struct is passed by pointer or value", v.label, a.Pass)
 	}
+
 	for k, member := range a.Members {
 		line := r.lines[fmt.Sprintf("%s.members[%d]", item, k)]
 		of := value{
@@ -227,6 +236,7 @@ func (r *reader) value(m *model, at string, v value, ways ...string) value {
 			n)
 		return v
 	}
+
 	if v.Pass != "" && !slices.Contains(ways, v.Pass) {
 		r.fault(v.line, "%s: pass %q: choose one of %s", v.label, v.Pass, strings.Join(ways, ", "))
 	}
@@ -236,6 +246,7 @@ func (r *reader) value(m *model, at string, v value, ways ...string) value {
 			r.fault(v.line, "%s: a name consists of letters, digits and underscores, and begins with no digit", v.label)
 		}
 	}
+
 	m.lines[v.name()] = v.line
 	if v.CType != "" && !typeRE.MatchString(v.CType) {
 		r.fault(v.line, "%s: ctype %q is not the name of a type in C", v.label, v.CType)
@@ -243,6 +254,7 @@ func (r *reader) value(m *model, at string, v value, ways ...string) value {
 	if v.Arena == "" && (v.Bytes != 0 || v.Align != 0) {
 		r.fault(v.line, "%s: bytes and align are for an arena", v.label)
 	}
+
 	switch {
 	case v.Input != "" || v.Output != "":
 		return r.tensor(m, at, v)
@@ -255,6 +267,7 @@ func (r *reader) value(m *model, at string, v value, ways ...string) value {
 	case v.Expression == unknown:
 		r.fault(v.line, "%s: replace the question mark", v.label)
 	case v.Expression != "":
+		// A comment, the end of a statement or of a line would change the call around it.
 		if strings.ContainsFunc(v.Expression, func(c rune) bool { return c < ' ' || c > '~' }) ||
 			strings.ContainsAny(v.Expression, `;#\`) || strings.Contains(v.Expression, "//") ||
 			strings.Contains(v.Expression, "/*") {
@@ -272,6 +285,7 @@ func (r *reader) tensor(m *model, at string, v value) value {
 	if at != "" {
 		r.fault(v.line, "%s: init has no inputs and outputs", v.label)
 	}
+
 	d, ok := r.dtype(v.line, v.label, v.DType)
 	if !ok {
 		return v
@@ -286,15 +300,18 @@ func (r *reader) tensor(m *model, at string, v value) value {
 			return v
 		}
 	}
+
 	n, err := ndarray.Bytes(d, v.Shape)
 	if err != nil {
 		r.fault(v.line, "%s: %w", v.label, err)
 		return v
 	}
+
 	v.dims = v.Shape
 	if v.element = v.CType; v.element == "" {
 		v.element = Elements[v.DType]
 	}
+
 	scale, zero := r.quantization(v, d)
 	switch t := (tensor{v.name(), d, v.Shape, n, scale, zero}); {
 	case v.Pass == byArray && len(v.Shape) == 0 || v.Pass == byFlat && len(v.Shape) == 0:
@@ -316,6 +333,7 @@ func (r *reader) quantization(v value, d ndarray.DType) (scale float64, zero int
 	if v.ZeroPoint != nil {
 		zero = *v.ZeroPoint
 	}
+
 	low, high := d.Range()
 	switch {
 	case v.Scale == nil && v.ZeroPoint == nil:
@@ -346,6 +364,7 @@ func (r *reader) dtype(line int, label, name string) (ndarray.DType, bool) {
 		r.fault(line, text, label, name)
 		return ndarray.DType{}, false
 	}
+
 	d, err := ndarray.ParseDType(name)
 	if err != nil {
 		r.fault(line, "%s: %w", label, err)
@@ -362,12 +381,14 @@ func (r *reader) arena(m *model, at string, v value) {
 	case v.Align < 0 || v.Align&(v.Align-1) != 0 || v.Align > 4096:
 		r.fault(v.line, "%s: align %d is not a power of 2 up to 4096", v.label, v.Align)
 	}
+
 	if i := slices.IndexFunc(m.states, func(s state) bool { return s.name == v.Arena }); i >= 0 {
 		if s := m.states[i]; s.ctype != "" || v.Bytes != 0 && v.Bytes != s.bytes || v.Align != 0 && align != s.align {
 			r.fault(v.line, "%s: it differs from %s in line %d", v.label, v.Arena, s.line)
 		}
 		return
 	}
+
 	if slices.ContainsFunc(m.pools, func(p pool) bool { return p.name == v.Arena }) {
 		r.fault(v.line, "%s: this arena is an argument twice", v.label)
 		return
@@ -376,10 +397,13 @@ func (r *reader) arena(m *model, at string, v value) {
 		r.fault(v.line, "%s: bytes %d is not the size of an arena", v.label, v.Bytes)
 		return
 	}
+
 	if at != "" {
 		m.states = append(m.states, state{name: v.Arena, bytes: v.Bytes, align: align, line: v.line})
 		return
 	}
+
+	// The caller aligns a pool to defaultAlign only; the call aligns it further.
 	m.pools = append(m.pools, pool{name: v.Arena, size: v.Bytes, align: align, bytes: v.Bytes + align - defaultAlign})
 }
 
@@ -391,6 +415,7 @@ func (r *reader) state(m *model, v value) {
 	if v.Pass == byArray || v.Pass == byFlat {
 		r.fault(v.line, "%s: a state is passed by pointer or value", v.label)
 	}
+
 	if i := slices.IndexFunc(m.states, func(s state) bool { return s.name == v.State }); i >= 0 {
 		if s := m.states[i]; s.ctype != v.CType {
 			r.fault(v.line, "%s: it differs from %s in line %d", v.label, v.State, s.line)
@@ -408,6 +433,7 @@ func (r *reader) returned(m *model, at string, c *call) {
 			n++
 		}
 	}
+
 	label := at + "returns"
 	switch {
 	case n > 1 || n == 0 && c.lineOf > 0:
@@ -433,17 +459,21 @@ func (r *reader) checkTensors(m *model) {
 	if len(m.outputs) == 0 && len(r.faults) == 0 {
 		r.fault(r.lines["arguments"], "arguments: the model has no output")
 	}
+
 	seen := map[string]string{}
 	check := func(kind, name string) {
 		if kind != "state" && spelling.IsKeyword(name) {
 			r.fault(r.lines["arguments"], "arguments: %s %s has the name of a keyword of C: choose another", kind, name)
 		}
+
+		// The macros of the C interface have these names in upper case.
 		key := strings.ToLower(name)
 		if other, ok := seen[key]; ok {
 			r.fault(r.lines["arguments"], "arguments: %s %s and %s have one name", kind, name, other)
 		}
 		seen[key] = kind + " " + name
 	}
+
 	for _, t := range m.inputs {
 		check("input", t.name)
 	}

@@ -93,12 +93,14 @@ static void boardsmith_0_release(void) {
 // checked writes the function that the firmware calls in a checked build: it calls the unchecked one with blocks.
 func (w *writer) checked(m *model) {
 	w.line("#ifdef BOARDSMITH_0_CHECKED\n#undef %s\nint32_t %[1]s(%s) {", m.main(), m.parameters())
+
 	take := func(kind, name, from string, bytes, align int64) string {
 		to := "boardsmith_0_" + kind + "_" + name
 		w.line("  void* %s = boardsmith_0_take(\"%s %s\", %dU, %s, %dU, %dU);", to, kind, name, m.lines[name], from, bytes,
 			align)
 		return to
 	}
+
 	var args, back []string
 	for _, t := range m.inputs {
 		args = append(args, take("input", t.name, local(t.name), int64(t.bytes), defaultAlign))
@@ -110,8 +112,10 @@ func (w *writer) checked(m *model) {
 	}
 	for _, p := range m.pools {
 		args = append(args, take("arena", p.name, "NULL", p.size, p.align))
+		// The caller's arena is not used: the block takes its place.
 		back = append(back, "  (void)"+p.name+"_0_var;")
 	}
+
 	w.line("  const int32_t boardsmith_0_result = %s(%s);", m.unchecked(), strings.Join(args, ", "))
 	w.line("%s\n  boardsmith_0_release();\n  return boardsmith_0_result;\n}\n#endif", strings.Join(back, "\n"))
 }

@@ -57,29 +57,36 @@ func New(ctx context.Context, cc, file, function string) (*Draft, error) {
 		return nil, failure.New(failure.Config, "name the function that runs the model",
 			"%q is not the name of a C function", function)
 	}
+
 	folder, err := scratch.Make("boardsmith-draft-")
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", function, err)
 	}
 	defer folder.Remove()
 	dir := folder.Dir
+
 	file, err = filepath.Abs(file)
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", function, err)
 	}
+
+	// A variable's type is in the debug information, also if the file only declares the function.
 	probe := fmt.Sprintf("#include %q\n__typeof__(%s)* boardsmith_probe = %s;\n", filepath.ToSlash(file), function,
 		function)
 	object, err := compileProbe(ctx, cc, dir, probe)
 	if err != nil {
 		return nil, undeclared(ctx, cc, dir, file, function, err)
 	}
+
 	found, err := readPrototype(object, function)
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "%s: function %s: %w", file, function, err)
 	}
+
 	prototype, names := found.of, found.names
 	d := &Draft{Description: Description{Name: strings.ToLower(function), Function: function}}
 	d.addFiles(file)
+
 	for _, loader := range found.loaders {
 		d.open(loader, "the call does not call it, and firmware has no files: if it loads weights, have the generator write "+
 			"them into the C, as emx-onnx-cgen does with --large-weight-threshold 0")
@@ -90,6 +97,7 @@ func New(ctx context.Context, cc, file, function string) (*Draft, error) {
 		p, ok := plain(t).(*dwarf.PtrType)
 		return ok && p.Type != nil && isConst(p.Type)
 	})
+
 	unnamed := ""
 	for i, t := range prototype.ParamType {
 		if _, ok := t.(*dwarf.DotDotDotType); ok {
@@ -103,9 +111,11 @@ func New(ctx context.Context, cc, file, function string) (*Draft, error) {
 		}
 		d.Arguments = append(d.Arguments, d.argument(fmt.Sprintf("argument %d, %s", i+1, name), name, t))
 	}
+
 	if unnamed != "" {
 		d.Open = append(d.Open, unnamed+" and the like: names, which only the definition of a function tells, if it has them")
 	}
+
 	d.addReturn(prototype.ReturnType)
 	return d, nil
 }
@@ -115,6 +125,7 @@ func compileProbe(ctx context.Context, cc, dir, text string) (object string, err
 	if err := os.WriteFile(filepath.Join(dir, "probe.c"), []byte(text), 0o600); err != nil {
 		return "", err
 	}
+
 	args := []string{"-g", "-O0", "-w", "-std=gnu11", "-c", "probe.c", "-o", "probe.o"}
 	err = command.Command{Path: cc, Args: args, Dir: dir, Timeout: time.Minute}.Run(ctx)
 	return filepath.Join(dir, "probe.o"), err
@@ -123,6 +134,7 @@ func compileProbe(ctx context.Context, cc, dir, text string) (object string, err
 // undeclared returns the error for a file that does not compile with a function's name: it lists the functions that the
 // file has, or has the compiler's message.
 func undeclared(ctx context.Context, cc, dir, file, function string, err error) error {
+	// The file alone, to see whether the name is what fails.
 	object, failed := compileProbe(ctx, cc, dir, fmt.Sprintf("#include %q\n", filepath.ToSlash(file)))
 	if failed == nil {
 		if names := functionsOf(object); len(names) > 0 {
@@ -130,6 +142,7 @@ func undeclared(ctx context.Context, cc, dir, file, function string, err error) 
 				"%s has no function %s", file, function)
 		}
 	}
+
 	var tool *command.Error
 	if errors.As(err, &tool) {
 		if message := toolwords.FirstError(tool.Stderr); message != "" {
@@ -152,6 +165,7 @@ func functionsOf(object string) []string {
 	if err != nil {
 		return nil
 	}
+
 	var global, local []string
 	for _, s := range symbols {
 		switch {
@@ -162,6 +176,7 @@ func functionsOf(object string) []string {
 			global = append(global, s.Name)
 		}
 	}
+
 	all := append(global, local...)
 	return all[:min(len(all), most)]
 }
@@ -174,6 +189,7 @@ func (d *Draft) addFiles(file string) {
 		d.Open = append(d.Open, "sources: the C files of the model")
 		return
 	}
+
 	header := strings.TrimSuffix(name, ".c") + ".h"
 	if info, err := os.Stat(filepath.Join(filepath.Dir(file), header)); err == nil && info.Mode().IsRegular() {
 		d.Sources, d.Headers = []string{name}, []string{header}
@@ -211,10 +227,12 @@ func readPrototype(object, function string) (p prototype, err error) {
 		if e == nil {
 			break
 		}
+
 		name, _ := e.Val(dwarf.AttrName).(string)
 		switch e.Tag {
 		case dwarf.TagSubprogram:
 			current = ""
+			// The function itself, or one with a result that the object defines: perhaps a loader.
 			if name == function && len(p.names) == 0 || e.Val(dwarf.AttrExternal) != nil && e.Val(dwarf.AttrType) != nil &&
 				e.Val(dwarf.AttrDeclaration) == nil {
 				current = name
@@ -227,6 +245,7 @@ func readPrototype(object, function string) (p prototype, err error) {
 			}
 			count[current]++
 			loader := current + "(const char*)"
+			// With a second parameter it is no loader.
 			if count[current] > 1 {
 				p.loaders = slices.DeleteFunc(p.loaders, func(l string) bool { return l == loader })
 			} else if offset, ok := e.Val(dwarf.AttrType).(dwarf.Offset); ok && current != "" && isText(data, offset) {
@@ -246,6 +265,7 @@ func readPrototype(object, function string) (p prototype, err error) {
 			}
 		}
 	}
+
 	if p.of == nil {
 		return p, errors.New("it is not a function")
 	}
@@ -315,10 +335,13 @@ func elementOf(t dwarf.Type) (dtype, ctype string) {
 	case *dwarf.UintType, *dwarf.UcharType, *dwarf.BoolType:
 		dtype = fmt.Sprintf("uint%d", bits)
 	}
+
 	usual := Elements[dtype]
 	if usual == "" {
 		return "", ""
 	}
+
+	// The outermost of its names is the ctype, unless one of them is the usual one.
 	outer := ""
 	for {
 		name := ""
@@ -353,10 +376,12 @@ func (d *Draft) argument(label, name string, t dwarf.Type) Argument {
 	if p, ok := plain(t).(*dwarf.PtrType); ok {
 		of, byAddress = p.Type, true
 	}
+
 	s, ok := plain(of).(*dwarf.StructType)
 	if !ok {
 		return Argument{Value: d.value(label, name, t)}
 	}
+
 	a := Argument{Struct: nameOf(of, s)}
 	if !byAddress {
 		a.Pass = byValue
@@ -365,6 +390,7 @@ func (d *Draft) argument(label, name string, t dwarf.Type) Argument {
 		d.open(label, "a state of type "+a.Struct+", or an expression")
 		return Argument{Value: Value{Expression: unknown}}
 	}
+
 	d.open(label, "a struct of buffers, or a state")
 	for _, f := range s.Field {
 		member := Member{Member: f.Name, Value: d.value(label+", member "+f.Name, f.Name, f.Type)}
@@ -406,6 +432,7 @@ func (d *Draft) value(label, name string, t dwarf.Type) Value {
 		d.open(label, "value, or an input by value")
 		return Value{Expression: unknown}
 	}
+
 	isInput := isConst(of)
 	for {
 		a, ok := plain(of).(*dwarf.ArrayType)
@@ -414,10 +441,12 @@ func (d *Draft) value(label, name string, t dwarf.Type) Value {
 		}
 		v.Pass, shape, of = byArray, append(shape, max(a.Count, 0)), a.Type
 	}
+
 	if v.DType, v.CType = elementOf(of); v.DType == "" {
 		d.open(label, "a state, or an expression")
 		return Value{Expression: unknown}
 	}
+
 	v.Shape = shape
 	d.open(label, "shape")
 	switch {
@@ -442,11 +471,14 @@ func (d *Draft) addReturn(t dwarf.Type) {
 	if _, ok := plain(t).(*dwarf.VoidType); ok {
 		return
 	}
+
 	dtype, _ := elementOf(t)
+	// A float is no status.
 	if strings.HasPrefix(dtype, "float") {
 		d.Returns = Returns{Output: "result", DType: dtype}
 		return
 	}
+
 	d.open("returns", "a status, of which 0 is success, or an output")
 	success := int64(0)
 	d.Returns = Returns{Status: &success}

@@ -46,18 +46,21 @@ func (r *reader) collect(m *model) {
 			r.add(m, line, member{sourceFolder + path.Base(name), r.tagged(name, r.macros(), data), name})
 		}
 	}
+
 	for i, name := range r.Headers {
 		r.addHeader(m, r.lines[fmt.Sprintf("headers[%d]", i)], name)
 	}
 	for i, name := range r.Objects {
 		r.addObject(m, r.lines[fmt.Sprintf("objects[%d]", i)], name)
 	}
+
 	for i, name := range r.Include {
 		if !includeRE.MatchString(name) {
 			r.fault(r.lines[fmt.Sprintf("include[%d]", i)], "include: %q is not the name of a header", name)
 		}
 		m.includes = append(m.includes, name)
 	}
+
 	if len(r.Include) == 0 {
 		for _, name := range r.Headers {
 			if isHeader(name) {
@@ -65,6 +68,7 @@ func (r *reader) collect(m *model) {
 			}
 		}
 	}
+
 	if len(m.includes) == 0 {
 		r.fault(r.lines["headers"], "headers: there is no header that declares the function: "+
 			"name one in headers; a C file may be there in place of sources, with its name in include")
@@ -101,6 +105,7 @@ func (r *reader) load(line int, field, name string) ([]byte, bool) {
 		r.fault(line, "%s: %q: a file's name has only letters, digits and . _ + -", field, name)
 		return nil, false
 	}
+
 	info, err := fs.Stat(r.files, clean)
 	switch {
 	case err != nil:
@@ -109,6 +114,7 @@ func (r *reader) load(line int, field, name string) ([]byte, bool) {
 	case info.Size() > maxBytes-r.bytes:
 		err = fmt.Errorf("the model's files have more than %d MiB", maxBytes>>20)
 	}
+
 	var data []byte
 	if err == nil {
 		data, err = fs.ReadFile(r.files, clean)
@@ -133,8 +139,10 @@ func (r *reader) add(m *model, line int, f member) {
 	if len(m.files) > maxFiles {
 		return // reported
 	}
+
 	i := slices.IndexFunc(m.files, func(o member) bool { return strings.EqualFold(o.name, f.name) })
 	own := sourceFolder + r.Name
+
 	switch {
 	case i >= 0 && m.files[i].from == f.from:
 	case i >= 0:
@@ -158,16 +166,19 @@ func (r *reader) addHeader(m *model, line int, name string) {
 		}
 		return
 	}
+
 	err := fs.WalkDir(r.files, clean, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
+		// A folder may have files that no source includes, such as a README.
 		if !slices.Contains([]string{".h", ".inc", ".def", ".c"}, path.Ext(file)) || strings.HasPrefix(d.Name(), ".") {
 			return nil
 		}
 		if len(m.files) > maxFiles {
 			return fs.SkipAll
 		}
+
 		below := strings.TrimPrefix(strings.TrimPrefix(file, clean), "/")
 		if clean == "." {
 			below = file
@@ -193,9 +204,12 @@ func (r *reader) tagged(name, macros string, data []byte) []byte {
 	if r.License != "" && !bytes.Contains(data[:min(len(data), 4096)], []byte(licenceTag)) {
 		text = "// " + licenceTag + r.License + "\n" + macros
 	}
+
 	if text == "" {
 		return data
 	}
+
+	// #line keeps the numbers of the file's own lines.
 	return append(fmt.Appendf(nil, "%s#line 1 %q\n", text, path.Base(name)), data...)
 }
 
@@ -218,15 +232,18 @@ func (r *reader) addObject(m *model, line int, name string) {
 		r.fault(line, "objects: %q is neither an object (.o) nor a library of objects (.a)", name)
 		return
 	}
+
 	name = path.Clean(name)
 	data, ok := r.load(line, "objects", name)
 	if !ok {
 		return
 	}
+
 	if ext == ".o" {
 		r.add(m, line, member{objectFolder + path.Base(name), data, name})
 		return
 	}
+
 	parts, err := library.Objects(data)
 	if err == nil && len(parts) == 0 {
 		err = errors.New("a library without objects")
@@ -235,6 +252,7 @@ func (r *reader) addObject(m *model, line int, name string) {
 		r.fault(line, "objects: %s: %w", name, err)
 		return
 	}
+
 	for i, p := range parts {
 		// Names in a library may be equal, and hold any character.
 		of := fmt.Sprintf("%s%s_%d_%s.o", objectFolder, path.Base(name), i+1, fileName(p.Name))

@@ -124,6 +124,7 @@ func Pack(files fs.FS, file, name string) ([]byte, error) {
 	if err := r.read(file); err != nil {
 		return nil, err
 	}
+
 	m := r.check()
 	if len(r.faults) > 0 {
 		return nil, failure.New(failure.Config, "correct the description of the model", "%w", errors.Join(r.faults...))
@@ -143,12 +144,14 @@ func (r *reader) read(file string) error {
 		}
 		return failure.New(failure.Config, next, "model %s: %w", r.file, pathless(err))
 	}
+
 	if !info.Mode().IsRegular() {
 		return failure.New(failure.Config, next, "model %s: %w", r.file, plainfile.ErrSpecial)
 	}
 	if info.Size() > maxFileBytes {
 		return failure.New(failure.Config, next, "model %s: larger than 1 MiB", r.file)
 	}
+
 	data, err := fs.ReadFile(r.files, file)
 	if err != nil {
 		return failure.New(failure.Config, next, "model %s: %w", r.file, err)
