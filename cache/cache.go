@@ -60,6 +60,7 @@ func DefaultDir() (string, error) {
 	if home := os.Getenv("BOARDSMITH_HOME"); home != "" {
 		return abspath.Of(filepath.Join(home, "cache")), nil
 	}
+
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("cache folder: %w", err)
@@ -76,6 +77,7 @@ func OrDefault(c *Cache) *Cache {
 	if c != nil {
 		return c
 	}
+
 	dir, err := DefaultDir()
 	if err != nil {
 		return nil
@@ -99,6 +101,7 @@ func (c *Cache) read(k cachekey.Key) ([]File, bool) {
 		removeDamaged(path, err)
 		return nil, false
 	}
+
 	used(path)
 	return files, true
 }
@@ -106,16 +109,19 @@ func (c *Cache) read(k cachekey.Key) ([]File, bool) {
 // Put stores the files under the key, atomically. If two processes store one key, the last wins: their files are
 // equal.
 func (c *Cache) Put(k cachekey.Key, files []File) error {
+	// Get returns them in this order, and compare goes by position.
 	sort.Slice(files, func(i, j int) bool { return files[i].Name < files[j].Name })
 	if c.verify {
 		if old, ok := c.read(k); ok {
 			return compare(k, old, files)
 		}
 	}
+
 	data, err := writeEntry(files)
 	if err != nil {
 		return fmt.Errorf("cache entry: %w", err)
 	}
+
 	path := c.path(k)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("cache: %w", err)
@@ -126,6 +132,7 @@ func (c *Cache) Put(k cachekey.Key, files []File) error {
 		}
 		return fmt.Errorf("cache: %w", err)
 	}
+
 	return c.swept()
 }
 
@@ -147,6 +154,7 @@ func compare(k cachekey.Key, old, now []File) error {
 		default:
 			continue
 		}
+
 		return fmt.Errorf("cache entry %x: a second build gave a different %s", k[:8], name)
 	}
 	return nil
@@ -178,6 +186,7 @@ func readEntry(path string) ([]File, error) {
 	if !info.Mode().IsRegular() || info.Size() > maxEntryBytes {
 		return nil, errDamaged
 	}
+
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -185,6 +194,7 @@ func readEntry(path string) ([]File, error) {
 	if len(data) < sha256.Size || sha256.Sum256(data[sha256.Size:]) != [sha256.Size]byte(data) {
 		return nil, errDamaged
 	}
+
 	return parseEntry(data[sha256.Size:])
 }
 
@@ -202,6 +212,7 @@ func parseEntry(data []byte) ([]File, error) {
 		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(filepath.FromSlash(h.Name)) {
 			return nil, errDamaged
 		}
+
 		b, err := io.ReadAll(r)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errDamaged, err)

@@ -32,6 +32,7 @@ func (c *Cache) PutImage(label string, data []byte) error {
 	if !labelRE.MatchString(label) {
 		return fmt.Errorf("cache: invalid image label %q", label)
 	}
+
 	path := c.imagePath(sha256.Sum256(data), label)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("cache: %w", err)
@@ -53,6 +54,7 @@ func (c *Cache) HasImage(digest cachekey.Key, label string, size int64) bool {
 	if err != nil || info.Size() != size {
 		return false
 	}
+
 	used(path)
 	return true
 }
@@ -65,6 +67,7 @@ func (c *Cache) Image(e EntryInfo) (path string, ok bool) {
 		removeDamaged(e.path, err)
 		return "", false
 	}
+
 	used(e.path)
 	return e.path, true
 }
@@ -73,6 +76,7 @@ func (c *Cache) Image(e EntryInfo) (path string, ok bool) {
 func (c *Cache) Images(fits func(EntryInfo) bool) ([]EntryInfo, error) {
 	all, _, err := c.walkFiles(imageFolder)
 	lastUsedFirst(all)
+
 	var list []EntryInfo
 	for _, e := range all {
 		if e.Label != "" && fits(e) {
@@ -96,6 +100,7 @@ func checkImage(path string, digest cachekey.Key) error {
 	if !info.Mode().IsRegular() || info.Size() > maxEntryBytes {
 		return errDamaged
 	}
+
 	data, err := os.ReadFile(path)
 	if err == nil && sha256.Sum256(data) != digest {
 		err = errDamaged
@@ -110,7 +115,10 @@ func (c *Cache) entryOf(path string) (e EntryInfo, ok bool) {
 	if err != nil || len(key) != len(e.Key) || image && !labelRE.MatchString(label) {
 		return e, false
 	}
+
 	e = EntryInfo{Key: cachekey.Key(key), Label: label, path: path}
+
+	// A file at another path is not an entry: no lookup finds it.
 	if image {
 		return e, c.imagePath(e.Key, label) == path
 	}
@@ -125,6 +133,7 @@ func (e EntryInfo) check() error {
 	if e.Label != "" {
 		return checkImage(e.path, e.Key)
 	}
+
 	_, err := readEntry(e.path)
 	return err
 }

@@ -54,6 +54,7 @@ func (c *Cache) Borrow(k cachekey.Key) (*Folder, error) {
 		if lock == nil {
 			continue
 		}
+
 		f := &Folder{Dir: path, Lock: lock, cache: c}
 		if err := f.open(); err != nil {
 			f.Discard()
@@ -61,6 +62,7 @@ func (c *Cache) Borrow(k cachekey.Key) (*Folder, error) {
 		}
 		return f, nil
 	}
+
 	return nil, fmt.Errorf("cache: %d builds use %s", maxFolders, dir)
 }
 
@@ -70,6 +72,7 @@ func Temporary() (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a build folder: %w", err)
 	}
+
 	f := &Folder{Dir: filepath.Join(around.Dir, "build"), temporary: around}
 	if err := os.Mkdir(f.Dir, 0o755); err != nil {
 		return nil, errors.Join(fmt.Errorf("a build folder: %w", err), around.Remove())
@@ -80,6 +83,7 @@ func Temporary() (*Folder, error) {
 // lockFolder returns the locked file beside a folder, or nil if another one holds it.
 func lockFolder(path string) (*os.File, error) {
 	name := path + lockSuffix
+
 	for lacked := false; ; {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
 		if errors.Is(err, fs.ErrNotExist) && !lacked { // the second time, the lock is a link to nowhere
@@ -91,9 +95,11 @@ func lockFolder(path string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		if ok, err := filelock.Try(f); err != nil || !ok {
 			return nil, errors.Join(err, f.Close())
 		}
+
 		held, err := filelock.IsAt(f, name)
 		if err == nil && held {
 			return f, nil
@@ -112,13 +118,16 @@ func (f *Folder) open() error {
 		content, failed := f.content()
 		f.Intact = failed == nil && content == string(left) && !f.cache.verify
 	}
+
 	if _, err := os.Lstat(f.Dir); err != nil {
 		f.isNew = true
 	}
+
 	used(f.Dir + lockSuffix)
 	if err := unlessGone(os.Remove(f.Dir + wholeSuffix)); err != nil {
 		return err
 	}
+
 	if f.Intact {
 		return nil
 	}
@@ -138,6 +147,7 @@ func (f *Folder) Return() error {
 	if f.cache == nil {
 		return nil
 	}
+
 	content, err := f.content()
 	if err == nil {
 		err = atomicwriter.WriteFile(f.Dir+wholeSuffix, []byte(content), 0o644)
@@ -145,6 +155,7 @@ func (f *Folder) Return() error {
 	if err != nil {
 		return fmt.Errorf("cache: the folder is not kept: %w", err)
 	}
+
 	if f.isNew {
 		if _, err := f.cache.GC(f.cache.limit); err != nil {
 			return fmt.Errorf("cache: %w", err)
@@ -173,6 +184,7 @@ func (f *Folder) content() (string, error) {
 		size += info.Size()
 		fmt.Fprintf(h, "%q %v %d %d\n", name, info.Mode(), info.Size(), info.ModTime().UnixNano())
 	})
+
 	if now := time.Now(); newest.After(now) {
 		fmt.Fprintf(h, "now %d\n", now.UnixNano())
 	}
@@ -195,6 +207,7 @@ func walkFolder(dir string, each func(name string, info fs.FileInfo)) (newest ti
 		each(strings.TrimPrefix(path, dir), info)
 		return nil
 	})
+
 	return newest, err
 }
 
@@ -205,14 +218,17 @@ func (c *Cache) walkKept() (list []EntryInfo, strange []string, err error) {
 	if err != nil {
 		return nil, nil, unlessGone(err)
 	}
+
 	for _, k := range keys {
 		key, err := hex.DecodeString(k.Name())
 		names, failed := os.ReadDir(filepath.Join(top, k.Name()))
 		if err != nil || len(key) != len(cachekey.Key{}) || failed != nil {
 			continue // another program's, or gone
 		}
+
 		for _, d := range names {
 			path := filepath.Join(top, k.Name(), d.Name())
+			// counted by its lock: a folder in use has no description
 			number, isLock := strings.CutSuffix(path, lockSuffix)
 			if isLock {
 				list = append(list, keptEntry(cachekey.Key(key), number))
@@ -221,6 +237,7 @@ func (c *Cache) walkKept() (list []EntryInfo, strange []string, err error) {
 			}
 		}
 	}
+
 	return list, strange, nil
 }
 
@@ -228,11 +245,13 @@ func (c *Cache) walkKept() (list []EntryInfo, strange []string, err error) {
 // meanwhile do not count.
 func keptEntry(k cachekey.Key, path string) EntryInfo {
 	e := EntryInfo{Key: k, Folder: true, path: path}
+	// the time of the last return, or of the lock while the folder is in use
 	for _, name := range []string{path + wholeSuffix, path + lockSuffix} {
 		if info, err := os.Stat(name); err == nil && e.Used.IsZero() {
 			e.Used = info.ModTime()
 		}
 	}
+
 	if left, err := os.ReadFile(path + wholeSuffix); err == nil {
 		size, _, _ := strings.Cut(string(left), " ")
 		if e.Bytes, err = strconv.ParseInt(size, 10, 64); err == nil && e.Bytes >= 0 {
@@ -240,6 +259,7 @@ func keptEntry(k cachekey.Key, path string) EntryInfo {
 		}
 		e.Bytes = 0
 	}
+
 	_ = filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return nil
@@ -249,6 +269,7 @@ func keptEntry(k cachekey.Key, path string) EntryInfo {
 		}
 		return nil
 	})
+
 	return e
 }
 
@@ -259,10 +280,13 @@ func removeKept(path string) (removed bool, err error) {
 		return false, err
 	}
 	defer lock.Close()
+
+	// The description goes first: without it, a folder that is removed in part counts as damaged.
 	err = errors.Join(unlessGone(os.Remove(path+wholeSuffix)), os.RemoveAll(path))
 	if err != nil {
 		return false, err
 	}
+
 	_ = os.Remove(path + lockSuffix)  // Windows does not remove an open file: an empty one stays
 	_ = os.Remove(filepath.Dir(path)) // fails, as intended, if the key has other folders
 	return true, nil

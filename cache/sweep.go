@@ -58,6 +58,7 @@ func (c *Cache) walk() (list []EntryInfo, strange []string, err error) {
 	if err != nil {
 		return list, strange, err
 	}
+
 	folders, others, err := c.walkKept()
 	if err != nil {
 		return list, strange, fmt.Errorf("cache: %w", err)
@@ -77,11 +78,13 @@ func (c *Cache) walkFiles(in ...string) (list []EntryInfo, strange []string, err
 			if err != nil {
 				return unlessGone(err)
 			}
+
 			e, ok := c.entryOf(path)
 			if !ok {
 				strange = append(strange, path)
 				return nil
 			}
+
 			e.Bytes, e.Used = info.Size(), info.ModTime()
 			list = append(list, e)
 			return nil
@@ -90,6 +93,7 @@ func (c *Cache) walkFiles(in ...string) (list []EntryInfo, strange []string, err
 			return list, strange, fmt.Errorf("cache: %w", err)
 		}
 	}
+
 	return list, strange, nil
 }
 
@@ -108,17 +112,22 @@ func (c *Cache) swept() error {
 	if err != nil {
 		return fmt.Errorf("cache: %w", err)
 	}
+
+	// Several processes append without a lock: the file's size is the count.
 	_, err = f.Write([]byte{'.'})
 	info, failed := f.Stat()
 	if err = errors.Join(err, failed, f.Close()); err != nil {
 		return fmt.Errorf("cache: %w", err)
 	}
+
 	if info.Size() < sweepEvery {
 		return nil
 	}
+
 	if err := os.Truncate(name, 0); err != nil { // first, so that no other process sweeps too
 		return fmt.Errorf("cache: %w", err)
 	}
+
 	_, err = c.GC(c.limit)
 	return err
 }
@@ -138,11 +147,13 @@ func (c *Cache) GC(limit int64) (Sweep, error) {
 	if err != nil {
 		return Sweep{}, err
 	}
+
 	for _, path := range strange {
 		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > leftover {
 			_ = os.Remove(path) // the next sweep tries again
 		}
 	}
+
 	slices.SortFunc(list, func(a, b EntryInfo) int { return b.Used.Compare(a.Used) })
 	var s Sweep
 	for _, e := range list {
@@ -152,6 +163,7 @@ func (c *Cache) GC(limit int64) (Sweep, error) {
 			continue
 		}
 		limit = s.Bytes // stop: do not keep an older, smaller one instead
+
 		removed, err := e.remove()
 		if err != nil {
 			return s, err
@@ -162,9 +174,11 @@ func (c *Cache) GC(limit int64) (Sweep, error) {
 			limit = s.Bytes
 			continue
 		}
+
 		s.Removed++
 		s.Freed += e.Bytes
 	}
+
 	return s, nil
 }
 
@@ -173,6 +187,7 @@ func (e EntryInfo) remove() (removed bool, err error) {
 	if !e.Folder {
 		return true, remove(e.path)
 	}
+
 	if removed, err = removeKept(e.path); err != nil {
 		err = fmt.Errorf("cache: %w", err)
 	}
@@ -190,8 +205,10 @@ func remove(path string) error {
 // Verify reads every entry, except folders, and removes damaged ones. After each entry it calls each, unless that is
 // nil; an error of each ends Verify. An entry that cannot be read stays; Verify returns the error.
 func (c *Cache) Verify(each func(EntryInfo, bool) error) (Sweep, error) {
+	// Entries that were found are verified even if others could not be listed.
 	list, err := c.List()
 	var s Sweep
+
 	for _, e := range list {
 		bad := e.check()
 		switch {
@@ -208,11 +225,13 @@ func (c *Cache) Verify(each func(EntryInfo, bool) error) (Sweep, error) {
 			err = errors.Join(err, fmt.Errorf("cache: %w", bad))
 			continue
 		}
+
 		if each != nil {
 			if stop := each(e, bad == nil); stop != nil {
 				return s, stop
 			}
 		}
 	}
+
 	return s, err
 }

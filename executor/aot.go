@@ -27,6 +27,7 @@ func openAOT(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Model) 
 	if err != nil {
 		return nil, err
 	}
+
 	a := &aot{model: base}
 	if err := a.create(ctx, s, lib, m.Name); err != nil {
 		return nil, err
@@ -43,14 +44,17 @@ func (a *aot) create(ctx context.Context, s *rpc.Session, lib rpc.Module, name s
 	if err != nil {
 		return fmt.Errorf("the firmware has no executor for ahead-of-time models: %w", err)
 	}
+
 	result, err := create.Call(ctx, lib, rpc.CPU, name)
 	if err != nil {
 		return fmt.Errorf("create the device's executor: %w", err)
 	}
+
 	module, ok := result.(rpc.Module)
 	if !ok {
 		return fmt.Errorf("tvm.aot_executor.create returned %T, not a module", result)
 	}
+
 	a.module = module
 	a.run, err = module.Function(ctx, "run")
 	return err
@@ -62,6 +66,7 @@ func (a *aot) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	a.in, err = a.arrays(ctx, "input", a.inputs, func(i int) int {
 		j := slices.Index(names, spelling.Sanitize(a.inputs[i].Name)) // as deviceNames returns them
 		if j < 0 || slices.Contains(names[j+1:], names[j]) {
@@ -72,6 +77,7 @@ func (a *aot) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	a.out, err = a.arrays(ctx, "output", a.outputs, func(i int) int { return i })
 	a.contents.written = a.out
 	return err
@@ -84,23 +90,27 @@ func (a *aot) deviceNames(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var names, raw []string
 	for i := range a.inputs {
 		result, err := name.Call(ctx, i)
 		if err != nil {
 			return nil, fmt.Errorf("name of input %d: %w", i, err)
 		}
+
 		text, ok := result.(string)
 		if !ok {
 			return nil, fmt.Errorf("name of input %d has type %T, not string", i, result)
 		}
 		names, raw = append(names, spelling.Sanitize(text)), append(raw, text)
 	}
+
 	for _, t := range a.inputs {
 		if !slices.Contains(names, spelling.Sanitize(t.Name)) {
 			return nil, otherModel("its inputs are %q, the archive has %q", raw, t.Name)
 		}
 	}
+
 	return names, nil
 }
 
@@ -120,16 +130,20 @@ func (a *aot) arrays(ctx context.Context, kind string, ts []mlf.Tensor, index fu
 	if count != len(ts) {
 		return nil, otherModel("it has %d %ss, the archive has %d", count, kind, len(ts))
 	}
+
 	get, err := a.module.Function(ctx, "get_"+kind)
 	if err != nil {
 		return nil, err
 	}
+
+	// The arrays before an error are returned too: Close frees them.
 	var arrays []*rpc.Tensor
 	for i := range ts {
 		result, err := get.Call(ctx, index(i))
 		if err != nil {
 			return arrays, fmt.Errorf("%s %d: %w", kind, i, err)
 		}
+
 		array, ok := result.(*rpc.Tensor)
 		if !ok {
 			return arrays, fmt.Errorf("%s %d has type %T, not array", kind, i, result)
@@ -139,6 +153,7 @@ func (a *aot) arrays(ctx context.Context, kind string, ts []mlf.Tensor, index fu
 			return arrays, err
 		}
 	}
+
 	return arrays, nil
 }
 
@@ -147,6 +162,7 @@ func (a *aot) count(ctx context.Context, name string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	result, err := f.Call(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
@@ -164,6 +180,7 @@ func compare(t *mlf.Tensor, array *rpc.Tensor) error {
 	if t.Shape == nil {
 		t.Shape = slices.Clone(array.Shape())
 	}
+
 	if t.DType != array.DType() || !slices.Equal(t.Shape, array.Shape()) {
 		return otherModel("its %s is %v %s, the archive has %v %s", t.Name, array.DType(),
 			ndarray.ShapeString(array.Shape()), t.DType, ndarray.ShapeString(t.Shape))
@@ -183,6 +200,7 @@ func (a *aot) Run(ctx context.Context) error {
 	if err := a.begin(ctx); err != nil {
 		return err
 	}
+
 	if _, err := a.run.Call(ctx); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
@@ -201,6 +219,7 @@ func (a *aot) Time(ctx context.Context, o rpc.TimeOptions) ([]float64, error) {
 	if err := a.begin(ctx); err != nil {
 		return nil, err
 	}
+
 	samples, err := a.module.Time(ctx, "run", o)
 	if err != nil {
 		return nil, fmt.Errorf("time: %w", err)

@@ -43,6 +43,7 @@ func (c *contents) write(ctx context.Context, t *rpc.Tensor, a *ndarray.Array, o
 		i = len(c.sent)
 		c.sent = append(c.sent, sentArray{})
 	}
+
 	c.sent[i] = sentArray{t, a, overwritten}
 	return t.Write(ctx, a.Data)
 }
@@ -50,21 +51,26 @@ func (c *contents) write(ctx context.Context, t *rpc.Tensor, a *ndarray.Array, o
 // refresh sends, before a run, every tensor whose content is uncertain or was overwritten.
 func (c *contents) refresh(ctx context.Context) error {
 	err := c.send(ctx, func(a sentArray) bool { return a.overwritten })
+
 	for range attempts {
 		damages, countErr := c.session.Damages(ctx)
 		if countErr != nil {
 			return countErr
 		}
+
 		if damages == c.damages && err == nil {
 			return nil
 		}
 		if err != nil && !errors.Is(err, rpc.ErrDamagedCopy) {
 			return err
 		}
+
+		// Calls return an error until the damage is acknowledged, and with tensors whose content is uncertain.
 		if err := c.session.AcknowledgeDamage(ctx); err != nil {
 			return err
 		}
 		err = c.send(ctx, func(sentArray) bool { return true })
+
 		for _, t := range c.written {
 			if err := t.Discard(ctx); err != nil {
 				return err
@@ -72,9 +78,11 @@ func (c *contents) refresh(ctx context.Context) error {
 		}
 		c.damages = damages // the next round detects damage during sending
 	}
+
 	if err != nil {
 		return err
 	}
+
 	damages, err := c.session.Damages(ctx)
 	if err == nil && damages != c.damages {
 		err = fmt.Errorf("%w: the model's inputs and parameters, at every attempt to send them", rpc.ErrDamagedCopy)

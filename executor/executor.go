@@ -57,6 +57,7 @@ func ReadInputs(path string, m *mlf.Model) ([]ndarray.Named, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if err := tensorlist.CheckInputs(m, arrays); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -102,6 +103,7 @@ func OpenLoaded(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Mode
 		return nil, failure.Errorf(failure.Config, "model %s: unsupported executor %q with ABI %q", m.Name, m.Executor,
 			m.ABI)
 	}
+
 	e, err := open(ctx, s, lib, m)
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", m.Name, err)
@@ -140,6 +142,7 @@ func (m *model) begin(ctx context.Context) error {
 	if err := m.checkReady(); err != nil {
 		return err
 	}
+
 	m.hasOutputs = false
 	return m.contents.refresh(ctx)
 }
@@ -152,6 +155,7 @@ func (m *model) checkReady() error {
 			missing = append(missing, m.inputs[i].String())
 		}
 	}
+
 	if missing != nil {
 		return failure.New(failure.Config, "set every input", "inputs have not been set: %s", strings.Join(missing, "; "))
 	}
@@ -175,6 +179,7 @@ func fetch(ctx context.Context, t *rpc.Tensor, want mlf.Tensor) (*ndarray.Array,
 	if err != nil {
 		return nil, fmt.Errorf("output %q: %w", want.Name, err)
 	}
+
 	if err := t.Read(ctx, a.Data); err != nil {
 		return nil, fmt.Errorf("output %q: %w", want.Name, err)
 	}
@@ -183,10 +188,12 @@ func fetch(ctx context.Context, t *rpc.Tensor, want mlf.Tensor) (*ndarray.Array,
 
 // setInput sends input i.
 func (m *model) setInput(ctx context.Context, i int, t *rpc.Tensor, a *ndarray.Array, overwritten bool) error {
+	// a copy, which is sent again after damage: the caller may change its array
 	sent := &ndarray.Array{DType: a.DType, Shape: slices.Clone(a.Shape), Data: slices.Clone(a.Data)}
 	if err := m.contents.write(ctx, t, sent, overwritten); err != nil {
 		return fmt.Errorf("input %q: %w", m.inputs[i].Name, err)
 	}
+
 	m.set[i] = true
 	return nil
 }

@@ -47,10 +47,12 @@ func openGraph(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Model
 	if err != nil {
 		return nil, err
 	}
+
 	base, err := newModel(ctx, s, m)
 	if err != nil {
 		return nil, err
 	}
+
 	g := &Graph{model: base, graph: parsed, storage: map[int]*rpc.Tensor{}, overwritten: map[int]bool{}, lib: lib}
 	if err := g.prepare(ctx, s, m); err != nil {
 		_ = g.Close(context.WithoutCancel(ctx)) // report the first error only
@@ -60,14 +62,18 @@ func openGraph(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Model
 }
 
 func (g *Graph) prepare(ctx context.Context, s *rpc.Session, m *mlf.Model) (err error) {
+	// An archive may lack parameters: the firmware then has them linked.
 	params, err := paramblob.Parse(m.Params)
 	if m.Params != nil && err != nil {
 		return err
 	}
+
 	linked, err := g.linkedParams(ctx, params)
 	if err != nil {
 		return err
 	}
+
+	// Each step uses what an earlier one has set: entries, which of them the model overwrites, inputs.
 	if err := g.allocate(ctx, s, linked); err != nil {
 		return err
 	}
@@ -101,19 +107,23 @@ func (g *Graph) linkedParams(ctx context.Context, params []ndarray.Named) (map[i
 	if err != nil {
 		return nil, err
 	}
+
 	for _, n := range g.graph.Args {
 		name, id := g.graph.Nodes[n].Name, g.graph.Storage[g.graph.Rows[n]]
 		if slices.ContainsFunc(params, func(p ndarray.Named) bool { return p.Name == name }) {
 			continue
 		}
+
 		result, err := lookup.Call(ctx, id)
 		if err != nil {
 			return nil, fmt.Errorf("linked parameter %d: %w", id, err)
 		}
+
 		if h, ok := result.(rpc.Handle); ok && h != 0 {
 			handles[id] = h
 		}
 	}
+
 	return handles, nil
 }
 
@@ -124,6 +134,7 @@ func (g *Graph) allocate(ctx context.Context, s *rpc.Session, linked map[int]rpc
 	for e, id := range g.graph.Storage {
 		sizes[id] = max(sizes[id], g.graph.Tensor(e, "").Bytes, 1)
 	}
+
 	g.entries = make([]*rpc.Tensor, len(g.graph.Storage))
 	for e, id := range g.graph.Storage {
 		if h, ok := linked[id]; ok {
@@ -135,6 +146,7 @@ func (g *Graph) allocate(ctx context.Context, s *rpc.Session, linked map[int]rpc
 			g.contents.written = append(g.contents.written, t)
 			continue
 		}
+
 		if g.storage[id] == nil {
 			t, err := s.Empty(ctx, ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}, []int64{sizes[id]})
 			if err != nil {
@@ -142,12 +154,14 @@ func (g *Graph) allocate(ctx context.Context, s *rpc.Session, linked map[int]rpc
 			}
 			g.storage[id] = t
 		}
+
 		view, err := g.storage[id].View(0, g.graph.DTypes[e], g.graph.Shapes[e])
 		if err != nil {
 			return fmt.Errorf("entry %d: %w", e, err)
 		}
 		g.entries[e] = view
 	}
+
 	return nil
 }
 
@@ -157,6 +171,7 @@ func (g *Graph) findOperators(ctx context.Context) error {
 	written := map[int]bool{}
 	for n, node := range g.graph.Nodes {
 		from, to := g.graph.Entries(n)
+
 		if node.Func == mlf.Nop {
 			if err := g.checkNop(node, from, to); err != nil {
 				return err
@@ -166,6 +181,7 @@ func (g *Graph) findOperators(ctx context.Context) error {
 		if node.Func == "" {
 			continue
 		}
+
 		f, ok := functions[node.Func]
 		if !ok {
 			var err error
@@ -174,6 +190,7 @@ func (g *Graph) findOperators(ctx context.Context) error {
 			}
 			functions[node.Func] = f
 		}
+
 		st := step{node: node.Name, name: node.Func, f: f}
 		for _, e := range append(slices.Clone(node.Inputs), between(from, to)...) {
 			arg, err := g.operand(e, node.Flatten)
@@ -182,21 +199,26 @@ func (g *Graph) findOperators(ctx context.Context) error {
 			}
 			st.args = append(st.args, arg)
 		}
+
 		for _, e := range between(from, to) {
 			written[g.graph.Storage[e]] = true
 		}
 		g.steps = append(g.steps, st)
 	}
+
+	// An argument in memory that an operator writes is sent before each run.
 	args := map[int]bool{}
 	for _, n := range g.graph.Args {
 		e := g.graph.Rows[n]
 		args[e], g.overwritten[e] = true, written[g.graph.Storage[e]]
 	}
+
 	for e, t := range g.entries {
 		if !args[e] {
 			g.contents.written = append(g.contents.written, t)
 		}
 	}
+
 	return nil
 }
 
@@ -222,10 +244,12 @@ func (g *Graph) operand(e int, flatten bool) (*rpc.Tensor, error) {
 	if !flatten {
 		return g.entries[e], nil
 	}
+
 	n := int64(1)
 	for _, d := range g.graph.Shapes[e] {
 		n *= d
 	}
+
 	t, err := g.entries[e].View(0, g.graph.DTypes[e], []int64{n})
 	g.contents.written = append(g.contents.written, t)
 	return t, err
@@ -239,10 +263,12 @@ func (g *Graph) bindTensors(linked map[int]rpc.Handle) error {
 		if e < 0 {
 			return inconsistent("its graph has no input %q", t.Name)
 		}
+
 		if _, ok := linked[g.graph.Storage[e]]; !ok {
 			inputs, g.in = append(inputs, t), append(g.in, e)
 		}
 	}
+
 	g.inputs, g.set = inputs, make([]bool, len(inputs))
 	g.out = g.graph.Heads
 	return nil
@@ -256,21 +282,26 @@ func (g *Graph) load(ctx context.Context, params []ndarray.Named) error {
 		if e < 0 {
 			return inconsistent("parameter %q is not in the graph", p.Name)
 		}
+
 		want := g.graph.Tensor(e, p.Name)
 		if p.DType != want.DType || !slices.Equal(p.Shape, want.Shape) {
 			return inconsistent("parameter %s is %v %s in the archive", want, p.DType, ndarray.ShapeString(p.Shape))
 		}
+
 		if err := g.contents.write(ctx, g.entries[e], p.Array, g.overwritten[e]); err != nil {
 			return fmt.Errorf("parameter %q: %w", p.Name, err)
 		}
 		sent[e] = true
 	}
+
+	// A linked parameter has no storage: its memory is in the firmware.
 	for _, n := range g.graph.Args {
 		e := g.graph.Rows[n]
 		if !sent[e] && !slices.Contains(g.in, e) && g.storage[g.graph.Storage[e]] != nil {
 			return inconsistent("parameter %q is neither in the archive nor linked into the firmware", g.graph.Nodes[n].Name)
 		}
 	}
+
 	return nil
 }
 
@@ -280,6 +311,7 @@ func (g *Graph) SetInput(ctx context.Context, name string, a *ndarray.Array) err
 	if err != nil {
 		return err
 	}
+
 	e := g.in[i]
 	return g.setInput(ctx, i, g.entries[e], a, g.overwritten[e])
 }
@@ -289,11 +321,13 @@ func (g *Graph) Run(ctx context.Context) error {
 	if err := g.begin(ctx); err != nil {
 		return err
 	}
+
 	for _, st := range g.steps {
 		if _, err := st.f.Call(ctx, st.args...); err != nil {
 			return fmt.Errorf("operator %s: %w", st.name, err)
 		}
 	}
+
 	g.hasOutputs = true
 	return nil
 }
@@ -319,6 +353,7 @@ func (g *Graph) Debug(ctx context.Context, o rpc.TimeOptions) ([]OperatorTime, e
 	if err := g.begin(ctx); err != nil {
 		return nil, err
 	}
+
 	var times []OperatorTime
 	for _, st := range g.steps {
 		samples, err := g.lib.Time(ctx, st.name, o, st.args...)
@@ -337,6 +372,7 @@ func (g *Graph) Time(ctx context.Context, o rpc.TimeOptions) ([]float64, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	var sum []float64
 	for i, t := range times {
 		if i == 0 {
@@ -345,10 +381,12 @@ func (g *Graph) Time(ctx context.Context, o rpc.TimeOptions) ([]float64, error) 
 		if len(t.Samples) != len(sum) {
 			return nil, fmt.Errorf("operator %s returned %d samples, earlier operators %d", t.Name, len(t.Samples), len(sum))
 		}
+
 		for j, s := range t.Samples {
 			sum[j] += s
 		}
 	}
+
 	return sum, nil
 }
 

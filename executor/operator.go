@@ -26,16 +26,19 @@ func openOperator(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Mo
 	if err != nil {
 		return nil, err
 	}
+
 	o := &operator{model: base, name: m.Entry, lib: lib}
 	if o.f, err = o.lib.Function(ctx, m.Entry); err != nil {
 		return nil, err
 	}
+
 	for i, a := range m.Arguments {
 		t, err := s.Empty(ctx, a.DType, a.Shape)
 		if err != nil {
 			_ = free(ctx, o.tensors) // report the first error only
 			return nil, fmt.Errorf("argument %s: %w", a, err)
 		}
+
 		o.tensors, o.args = append(o.tensors, t), append(o.args, t)
 		if a.Output {
 			o.out = append(o.out, i)
@@ -44,6 +47,7 @@ func openOperator(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Mo
 			o.in = append(o.in, i)
 		}
 	}
+
 	return o, nil
 }
 
@@ -59,6 +63,7 @@ func (o *operator) Run(ctx context.Context) error {
 	if err := o.begin(ctx); err != nil {
 		return err
 	}
+
 	if _, err := o.f.Call(ctx, o.args...); err != nil {
 		return fmt.Errorf("operator %s: %w", o.name, err)
 	}
@@ -77,6 +82,7 @@ func (o *operator) Time(ctx context.Context, opts rpc.TimeOptions) ([]float64, e
 	if err := o.begin(ctx); err != nil {
 		return nil, err
 	}
+
 	samples, err := o.lib.Time(ctx, o.name, opts, o.args...)
 	if err != nil {
 		return nil, fmt.Errorf("time operator %s: %w", o.name, err)

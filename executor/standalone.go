@@ -45,10 +45,13 @@ func OpenStandalone(ctx context.Context, s *standalone.Session, m *mlf.Model) (E
 		return nil, otherModel("it has %d inputs and %d outputs, the archive has %d and %d", info.Inputs, info.Outputs,
 			len(m.Inputs), len(m.Outputs))
 	}
+
+	// Samples in the firmware are inputs that are always set.
 	set := make([]bool, len(m.Inputs))
 	for i := range set {
 		set[i] = info.Samples
 	}
+
 	base := model{inputs: withShapes(m.Inputs), outputs: withShapes(m.Outputs), set: set}
 	return &standaloneModel{model: base, session: s, samples: info.Samples}, nil
 }
@@ -71,10 +74,12 @@ func (e *standaloneModel) SetInput(ctx context.Context, name string, a *ndarray.
 		return failure.New(failure.Config, "leave the input out, or build the firmware without samples",
 			"input %q is a constant of the firmware", name)
 	}
+
 	if err := e.session.SetInput(ctx, i, a.Data); err != nil {
 		e.noteRestart(err)
 		return err
 	}
+
 	e.set[i] = true
 	return nil
 }
@@ -83,6 +88,7 @@ func (e *standaloneModel) SetInput(ctx context.Context, name string, a *ndarray.
 func (e *standaloneModel) noteRestart(err error) {
 	if errors.As(err, new(*fault.Error)) || errors.Is(err, standalone.ErrRestarted) {
 		for i := range e.set {
+			// samples are constants of the firmware
 			e.set[i] = e.samples
 		}
 		e.hasOutputs = false
@@ -116,6 +122,7 @@ func (e *standaloneModel) runTimes(ctx context.Context, times int) (standalone.T
 	if err := e.checkReady(); err != nil {
 		return standalone.Ticks{}, err
 	}
+
 	e.hasOutputs = false
 	elapsed, err := e.session.RunTicks(ctx, times)
 	if err != nil {
@@ -129,11 +136,13 @@ func (e *standaloneModel) Output(ctx context.Context, i int) (*ndarray.Array, er
 	if err := e.checkOutput(i); err != nil {
 		return nil, err
 	}
+
 	want := e.outputs[i]
 	a, err := ndarray.New(want.DType, want.Shape...)
 	if err == nil {
 		a.Data, err = e.session.Output(ctx, i, len(a.Data))
 	}
+
 	if err != nil {
 		e.noteRestart(err)
 		return nil, fmt.Errorf("output %q: %w", want.Name, err)
@@ -144,9 +153,11 @@ func (e *standaloneModel) Output(ctx context.Context, i int) (*ndarray.Array, er
 // Time implements Executor. It uses Number, Repeat and MinRepeat of the options.
 func (e *standaloneModel) Time(ctx context.Context, o rpc.TimeOptions) ([]float64, error) {
 	const maxRuns = 1 << 20 // in one request
+
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
+
 	number, repeat := max(o.Number, 1), max(o.Repeat, 1)
 	var samples []float64
 	for len(samples) < repeat {
@@ -154,12 +165,14 @@ func (e *standaloneModel) Time(ctx context.Context, o rpc.TimeOptions) ([]float6
 		if err != nil {
 			return nil, err
 		}
+
 		if elapsed.Seconds() < o.MinRepeat.Seconds() && number < maxRuns {
 			number = min(maxRuns, 2*number)
 			continue
 		}
 		samples = append(samples, elapsed.Seconds()/float64(number))
 	}
+
 	return samples, nil
 }
 

@@ -48,6 +48,7 @@ func ReadBaseline(path string) (*Baseline, error) {
 		return nil, failure.New(failure.Config, "name a file that can be read", "%w", err)
 	}
 	defer f.Close()
+
 	b := &Baseline{}
 	const next = "restore it, or remove it and measure once more"
 	data, err := io.ReadAll(io.LimitReader(f, maxBaseline+1))
@@ -57,9 +58,12 @@ func ReadBaseline(path string) (*Baseline, error) {
 	case len(data) > maxBaseline:
 		return nil, failure.New(failure.Config, next, "%s is longer than %d bytes", path, maxBaseline)
 	}
+
 	invalid := func(err error) error {
 		return failure.New(failure.Config, next, "%w", &jsonfile.Error{File: path, Line: jsonfile.Line(data, err), Err: err})
 	}
+
+	// The format is read first: a newer one may have fields that this version does not have.
 	var newer struct {
 		Format int `json:"format"`
 	}
@@ -73,11 +77,13 @@ func ReadBaseline(path string) (*Baseline, error) {
 	case newer.Format != baselineFormat:
 		return nil, failure.New(failure.Config, next, "%s: format %d is not %d", path, newer.Format, baselineFormat)
 	}
+
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(b); err != nil {
 		return nil, invalid(err)
 	}
+
 	for i, r := range b.Results {
 		if r == nil || b.Find(r) != r {
 			return nil, failure.New(failure.Config, next, "%s: result %d is empty, or of the same model and board as another",
@@ -129,6 +135,7 @@ func UpdateBaseline(ctx context.Context, path string, results []*Result) (err er
 			return fmt.Errorf("%s: %w", r.Key(), err)
 		}
 	}
+
 	if at, err := filepath.EvalSymlinks(path); err == nil {
 		path = at // all names of a file have one lock
 	}
@@ -140,6 +147,7 @@ func UpdateBaseline(ctx context.Context, path string, results []*Result) (err er
 		return failure.New(failure.Config, "choose a file that can be written", "%w", err)
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+
 	b, err := ReadBaseline(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		b, err = &Baseline{}, nil
@@ -147,6 +155,7 @@ func UpdateBaseline(ctx context.Context, path string, results []*Result) (err er
 	if err != nil {
 		return err
 	}
+
 	b.Update(results)
 	return b.Write(path)
 }
@@ -192,6 +201,7 @@ const defaultLimits = "time=2%,flash=1%,ram=1%,stack=1%"
 // that the text omits. Errors have class config.
 func ParseLimits(text string) (Limits, error) {
 	var l Limits
+	// first the defaults, which the text replaces
 	for _, list := range []string{defaultLimits, text} {
 		for word := range strings.SplitSeq(list, ",") {
 			if strings.TrimSpace(word) == "" {
@@ -200,6 +210,7 @@ func ParseLimits(text string) (Limits, error) {
 			name, number, _ := strings.Cut(strings.TrimSpace(word), "=")
 			to := map[string]*float64{"time": &l.Cost, "flash": &l.Flash, "ram": &l.RAM, "stack": &l.Stack}[name]
 			percent, err := strconv.ParseFloat(strings.TrimSuffix(number, "%"), 64)
+			// !(percent >= 0) is true for NaN, too
 			if to == nil || err != nil || !(percent >= 0) || math.IsInf(percent, 0) {
 				return Limits{}, failure.New(failure.Config, "write them as in "+defaultLimits, "%q is no limit in per cent of "+
 					"time, flash, ram or stack", word)
@@ -240,6 +251,7 @@ type Comparison struct {
 func Compare(old, current *Result, l Limits) (c Comparison) {
 	c.addNotes(old, current)
 	c.addCost(old, current, l.Cost)
+
 	for _, q := range []struct {
 		name                 string
 		old, new             int64
@@ -261,6 +273,7 @@ func Compare(old, current *Result, l Limits) (c Comparison) {
 			Quantity: q.name, Unit: "bytes", Old: float64(q.old), New: float64(q.new), Limit: q.limit,
 			Exceeds: q.old > 0 && (q.new == 0 || float64(q.new) > float64(q.old)*(1+q.limit)),
 		}
+
 		if len(q.oldUnsure) == 0 {
 			change.Unsure = q.newUnsure
 		}
@@ -270,6 +283,7 @@ func Compare(old, current *Result, l Limits) (c Comparison) {
 		if q.old > 0 && q.new > 0 {
 			change.Causes = q.causes()
 		}
+
 		c.Changes = append(c.Changes, change)
 	}
 	return c
@@ -283,6 +297,7 @@ func (c *Comparison) addNotes(old, current *Result) {
 	if earlier, words := strings.Join(old.Options, " "), strings.Join(current.Options, " "); earlier != words {
 		c.note("the options differ: %s, not %s", cmp.Or(words, "none"), cmp.Or(earlier, "none"))
 	}
+
 	if current.Cost.Unit == "" {
 		return // of a build, which nothing has run
 	}
@@ -313,9 +328,11 @@ func (c *Comparison) addCost(old, current *Result, limit float64) {
 		c.Incomparable, c.next = b.few().Error(), failure.Next(b.few())
 	default:
 		change, differs := compareCost(a, b, limit)
+		// A cost that was measured again exceeds its limit by these measurements alone.
 		if len(current.Rechecks) > 0 {
 			change.Rechecks, change.Exceeds = current.Rechecks, !within(current.Rechecks, limit)
 		}
+
 		if differs || change.Exceeds {
 			change.Causes = causes(costs(old), costs(current))
 			c.Changes = append(c.Changes, change)
@@ -357,16 +374,19 @@ const maxCauses = 5
 
 // causes returns what differs most, the largest difference first.
 func causes[N int64 | float64](old, current map[string]N) (all []Cause) {
+	// the names of both: a share may be new, or gone
 	names := maps.Clone(old)
 	if names == nil {
 		names = map[string]N{}
 	}
 	maps.Copy(names, current)
+
 	for name := range names {
 		if old[name] != current[name] {
 			all = append(all, Cause{name, float64(old[name]), float64(current[name])})
 		}
 	}
+
 	slices.SortFunc(all, func(a, b Cause) int {
 		return cmp.Or(cmp.Compare(math.Abs(b.New-b.Old), math.Abs(a.New-a.Old)), strings.Compare(a.Name, b.Name))
 	})
@@ -416,6 +436,7 @@ func (c Comparison) Err(r *Result) error {
 				"reduce it, raise its limit, or write the baseline once more", "%s: %v", r.Key(), x)
 		}
 	}
+
 	if c.Incomparable != "" {
 		return failure.New(failure.Config, c.next, "%s: the cost cannot be compared with the earlier one: %s", r.Key(),
 			c.Incomparable)
@@ -429,6 +450,7 @@ func (c Change) String() string {
 	if c.Old > 0 && c.New > 0 {
 		text += growth(c.Old, c.New)
 	}
+
 	switch {
 	case c.Exceeds && c.New > 0:
 		text += fmt.Sprintf(", above the limit of +%.3g %%", 100*c.Limit)

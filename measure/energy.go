@@ -67,6 +67,7 @@ func findColumns(header []string, pin string) (map[string]column, error) {
 			columns["pin"] = column{i, 1}
 			continue
 		}
+
 		if m := headed.FindStringSubmatch(h); m != nil {
 			name, unit = m[1], strings.ToLower(m[2])
 		}
@@ -74,6 +75,7 @@ func findColumns(header []string, pin string) (map[string]column, error) {
 		if name == "timestamp" {
 			name = "time"
 		}
+
 		if units[name] == nil {
 			continue
 		}
@@ -83,6 +85,7 @@ func findColumns(header []string, pin string) (map[string]column, error) {
 		}
 		columns[name] = column{i, scale}
 	}
+
 	for _, name := range []string{"time", "current", "pin"} {
 		if _, ok := columns[name]; !ok {
 			return nil, fmt.Errorf("there is no column %s among %s", strings.Replace(name, "pin", strconv.Quote(pin), 1),
@@ -106,6 +109,7 @@ func sampleOf(row []string, columns map[string]column, volts float64) (s sample,
 		}
 		return v * c.scale
 	}
+
 	if volts == 0 {
 		volts = number("voltage")
 	}
@@ -116,6 +120,7 @@ func readEnergy(r io.Reader, pin string, volts float64) (*Energy, error) {
 	if !(volts >= 0) || math.IsInf(volts, 0) {
 		return nil, fmt.Errorf("%v V is no voltage", volts)
 	}
+
 	lines := csv.NewReader(r)
 	header, err := lines.Read()
 	if err != nil {
@@ -136,11 +141,14 @@ func readEnergy(r io.Reader, pin string, volts float64) (*Energy, error) {
 	if len(joules) == 0 {
 		return nil, fmt.Errorf("no run: the pin %s has no whole pulse", pin)
 	}
+
 	e := &Energy{Runs: len(joules), Min: slices.Min(joules), Max: slices.Max(joules)}
 	for _, j := range joules {
 		e.Mean += j / float64(len(joules))
 	}
+
 	slices.Sort(seconds)
+	// of an even number the upper one
 	e.Median = seconds[len(seconds)/2]
 	return e, nil
 }
@@ -157,10 +165,12 @@ func pulses(lines *csv.Reader, columns map[string]column, volts float64) (joules
 		if err != nil {
 			return nil, nil, err
 		}
+
 		s, err := sampleOf(text, columns, volts)
 		if err == nil && row > 1 && s.time <= last.time {
 			err = errors.New("the time does not increase")
 		}
+		// The power of a sample lasts until the next one.
 		if samples >= 0 {
 			sum += last.watts * (s.time - last.time)
 			samples++
@@ -174,6 +184,7 @@ func pulses(lines *csv.Reader, columns map[string]column, volts float64) (joules
 		case s.pin == 0 && samples >= 0:
 			joules, seconds, samples = append(joules, sum), append(seconds, s.time-begin), -1
 		}
+
 		if err != nil {
 			return nil, nil, fmt.Errorf("row %d: %w", row, err)
 		}

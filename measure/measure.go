@@ -71,6 +71,7 @@ func Model(ctx context.Context, spec project.Spec, o Options) (r *Result, err er
 		defer func() { err = errors.Join(err, temporary.Remove()) }()
 		dir = filepath.Join(temporary.Dir, "project")
 	}
+
 	p, err := b.Generate(ctx, dir, spec)
 	if err != nil {
 		return nil, err
@@ -88,11 +89,13 @@ func Project(ctx context.Context, p *project.Project, o Options) (*Result, error
 	if o.Samples < 0 {
 		return nil, failure.Errorf(failure.Config, "Samples is %d: it cannot be negative", o.Samples)
 	}
+
 	if _, each := p.Board().InstructionClock(); o.ForBaseline && o.Samples > 0 && each == 0 {
 		if err := (Cost{Unit: Seconds, Samples: o.Samples}).few(); err != nil {
 			return nil, err
 		}
 	}
+
 	_, model, err := p.Model()
 	if err != nil {
 		return nil, err
@@ -101,6 +104,8 @@ func Project(ctx context.Context, p *project.Project, o Options) (*Result, error
 	if err != nil {
 		return nil, err
 	}
+
+	// The build takes longer than reading the inputs, whose errors are known by now.
 	i, err := p.Build(ctx)
 	if err != nil {
 		return nil, err
@@ -109,10 +114,13 @@ func Project(ctx context.Context, p *project.Project, o Options) (*Result, error
 	if err != nil {
 		return nil, err
 	}
+
 	r.InputsSHA256 = set.InputsDigest()
+	// Costs of processes of two computers are not compared.
 	if p.Board().Link.Kind == processLink {
 		r.Computer = computer()
 	}
+
 	m := &measurement{Options: o, project: p, model: model, image: i, set: set, result: r}
 	if err := m.run(ctx); err != nil {
 		return nil, err
@@ -130,11 +138,14 @@ func Build(ctx context.Context, p *project.Project, i *image.Image) (*Result, er
 	if err != nil {
 		return nil, err
 	}
+
 	o := p.Options()
 	r := &Result{
 		Board: p.Board().Name, Model: modelName(p, a), ModelSHA256: p.ArchiveDigest(), BuildID: i.ID(),
 		App: cmp.Or(o.App, boards.RPC),
 	}
+
+	// App has a field of its own in the result.
 	o.App = ""
 	r.Options = o.Words()
 	return r, r.addMemory(ctx, p, i)
@@ -148,12 +159,14 @@ func (o Options) set(ctx context.Context, p *project.Project, m *mlf.Model) (*va
 		}
 		return nil, err
 	}
+
 	switch {
 	case o.Set != nil:
 		return o.Set, nil
 	case m.Examples != nil || o.Files.Inputs != "" || o.Files.Expected != "" || o.Files.Labels != "":
 		return validate.Read(ctx, o.Files, m)
 	}
+
 	arrays, err := tensorlist.RandomInputs(m, o.Seed)
 	if err != nil {
 		return nil, err
@@ -181,6 +194,7 @@ func (m *measurement) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.device.Close()) }()
+
 	flashed, err := m.device.Flash(ctx, m.image)
 	if err := errors.Join(err, m.project.RecordFlash(m.image, flashed, err)); err != nil {
 		return err
@@ -190,6 +204,7 @@ func (m *measurement) run(ctx context.Context) (err error) {
 		if m.result.Outputs, err = validate.Run(ctx, r.Executor, m.set, m.Options.Options); err != nil {
 			return err
 		}
+		// Standalone firmware returns its timer's rate with each run only.
 		if c := m.result.Outputs.Time.Counts; c != nil {
 			r.hz = c.Hz
 		}
@@ -232,6 +247,7 @@ func (m *measurement) with(ctx context.Context, i *image.Image, f func(running) 
 		end = s.Close
 		prepare = func(ctx context.Context) (err error) {
 			p, err := s.Platform(ctx)
+			// Without this function the rate stays unknown.
 			if err != nil && !errors.Is(err, rpc.ErrNotFound) {
 				return err
 			}
@@ -243,6 +259,7 @@ func (m *measurement) with(ctx context.Context, i *image.Image, f func(running) 
 		}
 	}
 
+	// also after ctx has ended, so that the model's memory on the device is freed
 	defer func() {
 		err = errors.Join(err, m.call(context.WithoutCancel(ctx), "closing the link", func(ctx context.Context) error {
 			if r.Executor == nil {
@@ -293,7 +310,9 @@ func (m *measurement) time(ctx context.Context, r running) (Cost, error) {
 	if m.isEmulated() {
 		n = cmp.Or(m.Samples, emulatedSamples)
 	}
+
 	var seconds []float64
+	// a call each: Timeout is for one
 	for range n {
 		err := m.call(ctx, "timing the model", func(ctx context.Context) error {
 			sample, err := r.Time(ctx, m.timing())
@@ -352,6 +371,7 @@ func (r *Result) addUsage(p *project.Project, i *image.Image) error {
 	for _, g := range u.Regions {
 		r.Regions = append(r.Regions, Region{Name: g.Name, Size: g.Size, Used: g.Used})
 	}
+
 	r.RAMUnsure = u.Arena.Unsure
 	if u.Arena.Need == 0 && u.Arena.Have > 0 {
 		r.RAMUnsure = append(r.RAMUnsure, "what the model takes of the arena is unknown, so that all of it counts")
@@ -368,6 +388,7 @@ func (r *Result) addSymbols(p *project.Project, i *image.Image) error {
 		return err
 	}
 	r.FlashOf, r.RAMOf = map[string]int64{}, map[string]int64{}
+
 	for _, s := range symbols {
 		name := s.Part + ": " + s.Name
 		if s.Flash > 0 {

@@ -32,6 +32,7 @@ func (m *measurement) recheck(ctx context.Context) error {
 	if limit := 1 + m.Limits.Cost; r.Cost.Median <= old.Cost.Median*limit && r.Cost.Min <= old.Cost.Min*limit {
 		return nil
 	}
+
 	costs, images := []Cost{r.Cost}, [2]*image.Image{1: m.image}
 	images[0], _ = image.Store{Cache: m.Desk.Cache, Log: m.Desk.Log}.Find(old.BuildID) // nil with an error
 
@@ -52,6 +53,7 @@ func (m *measurement) recheck(ctx context.Context) error {
 				images[0] = nil
 			}
 		}
+
 		costs = append(costs, pair[1])
 		r.Rechecks = append(r.Rechecks, (pair[1].Min-pair[0].Min)/max(pair[0].Min, clock))
 	}

@@ -138,6 +138,7 @@ func costOf(unit string, scale float64, seconds []float64, hz uint32) Cost {
 	c := Cost{
 		Unit: unit, Samples: s.N, Mean: s.Mean * scale, Median: s.Median * scale, Min: s.Min * scale, Max: s.Max * scale,
 	}
+
 	if n := margin(s.N); n >= 0 {
 		sorted := slices.Sorted(slices.Values(seconds))
 		c.Low, c.High = sorted[n]*scale, sorted[s.N-1-n]*scale
@@ -145,7 +146,9 @@ func costOf(unit string, scale float64, seconds []float64, hz uint32) Cost {
 	if hz > 0 {
 		c.Resolution = scale / float64(hz)
 	}
+
 	if unit == Instructions {
+		// Nothing disturbs them: the interval is that of all samples.
 		c.Low, c.High = c.Min, c.Max
 		for _, v := range []*float64{&c.Mean, &c.Median, &c.Min, &c.Max, &c.Low, &c.High} {
 			*v = math.Round(*v)
@@ -162,6 +165,7 @@ func margin(n int) int {
 	if n > 1000 { // by the normal distribution
 		return int((float64(n) - 1.96*math.Sqrt(float64(n))) / 2)
 	}
+
 	k, outside, next := 0, 0.0, math.Pow(0.5, float64(n))
 	for 2*(outside+next) <= 0.05 {
 		outside += next

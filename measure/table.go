@@ -27,6 +27,7 @@ func Rows(results []*Result, b *Baseline) [][]string {
 			rows = append(rows, []string{r.Board, r.Model, r.App, r.Failure.Class, "", "", "", "", ""})
 			continue
 		}
+
 		old, energy := cmp.Or(b.Find(r), r), ""
 		if r.Energy != nil {
 			energy = valuetext.Quantity(r.Energy.Mean, "J")
@@ -37,6 +38,7 @@ func Rows(results []*Result, b *Baseline) [][]string {
 		})
 	}
 
+	// from the right: deleting a column moves those behind it
 	for _, i := range []int{8, 7, 3} {
 		if slices.ContainsFunc(rows[1:], func(row []string) bool { return row[i] != "" }) {
 			continue
@@ -66,6 +68,7 @@ func WriteMarkdown(w io.Writer, results []*Result, b *Baseline, l Limits) error 
 	var text strings.Builder
 	rows := Rows(results, b)
 	numbers := valuetext.NumberColumns(rows)
+
 	for i, row := range rows {
 		under := "|"
 		for j, cell := range row {
@@ -77,6 +80,7 @@ func WriteMarkdown(w io.Writer, results []*Result, b *Baseline, l Limits) error 
 			text.WriteString(under + "\n")
 		}
 	}
+
 	text.WriteString("\n")
 	item := func(r *Result, format string, args ...any) {
 		fmt.Fprintf(&text, "* %s: %s\n", markdownCell(r.Key()), markdownCell(fmt.Sprintf(format, args...)))
@@ -89,6 +93,7 @@ func WriteMarkdown(w io.Writer, results []*Result, b *Baseline, l Limits) error 
 		for _, d := range r.Doubts() {
 			item(r, "%s", d)
 		}
+
 		if b == nil || b.Find(r) == nil {
 			continue
 		}
@@ -105,6 +110,7 @@ func WriteMarkdown(w io.Writer, results []*Result, b *Baseline, l Limits) error 
 			item(r, "%s", note)
 		}
 	}
+
 	_, err := io.WriteString(w, strings.TrimRight(text.String(), "\n")+"\n")
 	return err
 }
@@ -151,6 +157,7 @@ func (r *Result) csvRow() []string {
 	if r.Failure != nil {
 		failed = r.Failure.Class
 	}
+
 	c := r.Cost
 	return []string{
 		valuetext.NoFormula(r.Board), valuetext.NoFormula(r.Model), r.App, c.Unit, number(c.Median), number(c.Low),
@@ -189,9 +196,11 @@ func bytesCell(old, current int64, unsure []string) string {
 	case current > 0:
 		text = thousands(current)
 	}
+
 	if len(unsure) > 0 {
 		text = "≥ " + text
 	}
+
 	switch {
 	case old == current:
 		return text

@@ -28,6 +28,7 @@ func appendBase85(dst, data []byte) []byte {
 		var word [4]byte
 		n := copy(word[:], data)
 		data = data[n:]
+
 		var digits [5]byte
 		value := binary.BigEndian.Uint32(word[:])
 		for i := len(digits) - 1; i >= 0; i-- {
@@ -48,6 +49,7 @@ func decodeBase85(text string) ([]byte, error) {
 		n := min(5, len(text))
 		var value uint64
 		for i := range 5 {
+			// A short end is filled with the largest digit, as in Python.
 			digit := uint8(84)
 			if i < n {
 				digit = digit85[text[i]]
@@ -57,9 +59,11 @@ func decodeBase85(text string) ([]byte, error) {
 			}
 			value = value*85 + uint64(digit)
 		}
+
 		if value > math.MaxUint32 || n == 1 {
 			return nil, errBase85
 		}
+
 		var word [4]byte
 		binary.BigEndian.PutUint32(word[:], uint32(value))
 		data = append(data, word[:n-1]...)

@@ -50,9 +50,11 @@ func (e Export) Write(dir string) (err error) {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return failure.New(failure.Config, "name another folder, or remove this one", "%s is not an empty folder", dir)
 	}
+
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
+
 	// Beside its place, and renamed to it when it is whole.
 	folder, err := scratch.MakeIn(filepath.Dir(dir), ".boardsmith-new-")
 	if err != nil {
@@ -63,9 +65,12 @@ func (e Export) Write(dir string) (err error) {
 	if err := os.Mkdir(partial, 0o755); err != nil {
 		return err
 	}
+
 	if err := e.fill(partial); err != nil {
 		return err
 	}
+
+	// Windows does not rename to a folder that exists.
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -95,6 +100,7 @@ func (e Export) checkTemplate(dir string) error {
 	if err != nil {
 		return err
 	}
+
 	name := cmp.Or(e.Template, b.Templates[0])
 	_, own := os.Stat(filepath.Join(dir, "templates", name, "template.json"))
 	if _, err := fs.Stat(templates.FS, name); err != nil && own != nil {
@@ -117,17 +123,21 @@ func (e Export) fill(dir string) error {
 			}
 		}
 	}
+
 	for name, from := range e.Templates {
 		if err := cp.Copy(from, filepath.Join(dir, "templates", name)); err != nil {
 			return fmt.Errorf("copy template %s: %w", name, err)
 		}
 	}
+
 	if err := os.MkdirAll(filepath.Join(dir, "templates"), 0o755); err != nil {
 		return err
 	}
+	// only now: the template may be one of the copied ones
 	if err := e.checkTemplate(dir); err != nil {
 		return err
 	}
+
 	config, err := json.MarshalIndent(templateConfig{e.Board, e.Template}, "", "  ")
 	if err != nil {
 		return err
@@ -140,6 +150,7 @@ func (e Export) fill(dir string) error {
 	if err != nil {
 		return failure.Errorf(failure.ToolMissing, "%s: %w", Program, err)
 	}
+
 	err = errors.Join(
 		os.WriteFile(filepath.Join(dir, templateFile), append(config, '\n'), 0o644),
 		os.WriteFile(filepath.Join(dir, templates.LaunchScript), script, 0o755),
@@ -147,6 +158,7 @@ func (e Export) fill(dir string) error {
 	for _, program := range e.Companions {
 		err = errors.Join(err, cp.Copy(program, filepath.Join(dir, filepath.Base(program))))
 	}
+
 	for _, name := range []string{"crt_config.h.template", "platform.c.template"} {
 		data, readErr := exported.ReadFile(path.Join("export", name))
 		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(dir, "templates", name), data, 0o644))

@@ -88,6 +88,7 @@ func (f *folder) Info(tvm string) (info, error) {
 	} else if minor, err := strconv.Atoi(m[1]); err != nil || minor < 9 || minor > 18 {
 		return info{}, failure.Errorf(failure.Config, "%w: TVM %q is none of 0.9 to 0.18", errVersion, tvm)
 	}
+
 	if f.isTemplate() {
 		c, err := f.config()
 		if err != nil {
@@ -103,11 +104,13 @@ func (f *folder) Info(tvm string) (info, error) {
 		}
 		return info{Platform: b.Name, Template: true, Options: optionsOf(b, names)}, nil
 	}
+
 	p, err := f.project()
 	if err != nil {
 		return info{}, err
 	}
 	defer p.Close()
+
 	b := p.Board()
 	options := optionsOf(b, []string{b.Name})
 	return info{Platform: b.Name, Archive: filepath.Join(f.Dir, "model.tar"), Options: options}, nil
@@ -121,6 +124,7 @@ func (f *folder) Generate(ctx context.Context, g generation, v values) (err erro
 	if !f.isTemplate() {
 		return failure.Errorf(failure.Config, "%s is a generated project, not a template", f.Dir)
 	}
+
 	c, err := f.config()
 	if err != nil {
 		return err
@@ -129,10 +133,12 @@ func (f *folder) Generate(ctx context.Context, g generation, v values) (err erro
 	if err != nil {
 		return err
 	}
+
 	s.Model, s.Template = g.Archive, c.Template
 	if err := f.holdGraph(&s); err != nil {
 		return err
 	}
+
 	// Only who makes the folder may remove it: another server may be told to make the same one.
 	if err := os.MkdirAll(filepath.Dir(g.Dir), 0o755); err != nil {
 		return err
@@ -142,6 +148,7 @@ func (f *folder) Generate(ctx context.Context, g generation, v values) (err erro
 	} else if err != nil {
 		return err
 	}
+
 	f.step("generate", "folder", g.Dir, "board", s.Board)
 	p, err := f.Builder.Generate(ctx, g.Dir, s)
 	if err == nil {
@@ -167,6 +174,8 @@ func (f *folder) holdGraph(s *project.Spec) error {
 	if err != nil || o.GraphExecutor != boards.OnDevice || s.Options.PacketBytes != 0 {
 		return nil // Generate reports the error
 	}
+
+	// The archive is opened once: Generate gets it in place of its path.
 	if s.Archive, err = mlf.Open(s.Model); err != nil {
 		return err
 	}
@@ -175,6 +184,7 @@ func (f *folder) holdGraph(s *project.Spec) error {
 	if err != nil {
 		return err
 	}
+
 	packet := 1 << bits.Len(uint(len(m.Graph)+graphCall-1))
 	allowed := func(c boards.Option) bool { return c.Name == optPacket && packet <= c.Max }
 	if packet > o.PacketBytes && slices.ContainsFunc(b.Options(), allowed) {
@@ -218,6 +228,7 @@ func (f *folder) project() (*project.Project, error) {
 	if f.isTemplate() {
 		return nil, failure.New(failure.Config, "call generate_project first", "%s is a template", f.Dir)
 	}
+	// From now on a missing project.json is an error, and the folder no template.
 	f.opened = true
 	if !project.Exists(f.Dir) {
 		return nil, failure.New(failure.Config, "generate the project again",
@@ -250,6 +261,7 @@ func (f *folder) Flash(ctx context.Context, v values) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
+
 	i, err := p.Build(ctx)
 	if err != nil {
 		return err
@@ -258,6 +270,7 @@ func (f *folder) Flash(ctx context.Context, v values) (err error) {
 	if err != nil || !d.KeepsImage() {
 		return err
 	}
+
 	f.step("flash", "image", i.Path)
 	report, err := d.Flash(ctx, i)
 	return errors.Join(err, p.RecordFlash(i, report, err), f.logWear(report))
@@ -272,12 +285,14 @@ func (f *folder) attach(ctx context.Context, p *project.Project, v values) (*dev
 	if err != nil {
 		return nil, err
 	}
+
 	if f.Desk.Programmer, err = v.Text(optProgram); err != nil {
 		return nil, err
 	}
 	if f.Desk.Reflash, err = v.Bool(optReflash); err != nil {
 		return nil, err
 	}
+
 	f.device, err = f.Desk.Attach(ctx, p.Board(), serial)
 	return f.device, err
 }
@@ -295,10 +310,12 @@ func (f *folder) Open(ctx context.Context, v values) (t timeouts, err error) {
 		return t, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
+
 	t = timeoutsOf(p.Board())
 	if f.link != nil {
 		return t, nil
 	}
+
 	i, err := p.Built()
 	if err != nil {
 		return t, err
@@ -310,6 +327,7 @@ func (f *folder) Open(ctx context.Context, v values) (t timeouts, err error) {
 	if err != nil {
 		return t, err
 	}
+
 	f.step("open", "image", i.Path)
 	if f.link, err = d.Link(ctx, i); err != nil {
 		return t, errors.Join(err, f.CloseTransport())
@@ -361,6 +379,7 @@ func (f *folder) Read(ctx context.Context, _ int) ([]byte, error) {
 	if f.buffer == nil {
 		f.buffer = make([]byte, most)
 	}
+
 	n, err := f.link.Read(ctx, f.buffer)
 	if err != nil {
 		return nil, ofLink(err)
@@ -375,6 +394,7 @@ func (f *folder) Write(ctx context.Context, data []byte) error {
 	if f.link == nil {
 		return errClosed
 	}
+
 	f.unsent = append(f.unsent, data...)
 	for len(data) > 0 {
 		n, _ := f.frames.Next(data)
@@ -383,6 +403,8 @@ func (f *folder) Write(ctx context.Context, data []byte) error {
 	if !f.frames.Idle() && len(f.unsent) < longest {
 		return nil
 	}
+
+	// Dropped also after an error, since the host repeats nothing.
 	defer func() { f.unsent = f.unsent[:0] }()
 	return ofLink(f.link.Write(ctx, f.unsent))
 }
@@ -412,6 +434,7 @@ func (f *folder) prepare(v values) error {
 	if err != nil {
 		return err
 	}
+
 	if f.Log != nil && f.quiet == hclog.NoLevel {
 		f.quiet = f.Log.GetLevel()
 	}
@@ -422,6 +445,7 @@ func (f *folder) prepare(v values) error {
 	default:
 		f.Log.SetLevel(f.quiet)
 	}
+
 	zephyr, err := v.Text(optZephyr)
 	if err != nil {
 		return err
@@ -429,6 +453,7 @@ func (f *folder) prepare(v values) error {
 	if zephyr != "" {
 		f.Builder.Variables = map[string]string{"ZEPHYR_BASE": zephyr}
 	}
+
 	program, err := v.Text(optWest)
 	if err != nil || program == "" || program == west {
 		return err
@@ -437,6 +462,8 @@ func (f *folder) prepare(v values) error {
 	if err != nil {
 		return err
 	}
+
+	// Builds search the folder, programmers ask for the path by name.
 	f.Builder.Programs = []string{filepath.Dir(path)}
 	f.Desk.Tool = func(name string) (string, error) {
 		if name != west {

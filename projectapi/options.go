@@ -112,10 +112,12 @@ func optionsOfBoard(b *boards.Board) (options []option) {
 		if !slices.Contains(boardOptions, o.Name) {
 			continue
 		}
+		// Values of other types are texts in the protocol.
 		kind := map[string]string{"int": "int"}[o.Type]
 		if kind == "" {
 			kind = "str"
 		}
+
 		help := o.Help
 		if o.Unit != "" {
 			help += ", in " + o.Unit
@@ -123,6 +125,7 @@ func optionsOfBoard(b *boards.Board) (options []option) {
 		if o.Default != "" {
 			help += "; " + b.Name + " has " + o.Default
 		}
+
 		options = append(options, option{
 			Name: o.Name, Type: kind, Choices: o.Choices, Optional: atGenerate, Help: help,
 		})
@@ -139,6 +142,7 @@ func specOf(v values, folderBoard string) (s project.Spec, err error) {
 	if kind != "" && kind != hostDriven {
 		return s, failure.Errorf(failure.Config, "option %s: %q is not %s", optType, kind, hostDriven)
 	}
+
 	if s.Board, err = v.Text(optBoard); err != nil {
 		return s, err
 	}
@@ -154,6 +158,7 @@ func specOf(v values, folderBoard string) (s project.Spec, err error) {
 	if s.ModelName, err = v.Text(optModel); err != nil {
 		return s, err
 	}
+
 	words, err := optionWords(v)
 	if err != nil {
 		return s, err
@@ -170,6 +175,7 @@ func westOf(value string) (string, error) {
 		return "", failure.Errorf(failure.Config, "option %s: %q is neither a path of the program %s nor PYTHON -m %s",
 			optWest, value, west, west)
 	}
+
 	path, err := command.Find(program, "")
 	if err != nil {
 		return "", fmt.Errorf("option %s: %w", optWest, err)
@@ -193,6 +199,7 @@ func optionWords(v values) (words []string, err error) {
 			words = append(words, name+"="+s)
 		}
 	}
+
 	for _, theirs := range []struct {
 		name, ours string
 		unit       int
@@ -207,9 +214,11 @@ func optionWords(v values) (words []string, err error) {
 		case v.given(theirs.ours):
 			return nil, failure.Errorf(failure.Config, "options %s and %s exclude each other", theirs.name, theirs.ours)
 		default:
+			// rounded up: the user asked for at least these bytes
 			words = append(words, fmt.Sprintf("%s=%d", theirs.ours, (n+theirs.unit-1)/theirs.unit))
 		}
 	}
+
 	flags, err := v.Words(optDefines)
 	if err != nil {
 		return nil, err
@@ -261,6 +270,7 @@ func advice(err error) string {
 		}
 		return name + "=" + value
 	}, func(target string) string { return "mage " + target })
+
 	var tool *project.ToolError
 	if errors.As(err, &tool) && tool.Message != "" {
 		text += "\n" + strings.TrimRight(string(tool.Tail), "\n")

@@ -56,6 +56,7 @@ func (v values) Text(name string) (string, error) {
 	if !v.given(name) {
 		return "", nil
 	}
+
 	var s string
 	if json.Unmarshal(v[name], &s) == nil {
 		return s, nil
@@ -150,6 +151,7 @@ func limit(ctx context.Context, seconds *float64) (context.Context, context.Canc
 	if seconds == nil {
 		return context.WithCancel(ctx)
 	}
+
 	// A link may need a moment to hand out what has arrived.
 	d := time.Duration(min(max(*seconds, 0.001), 1e9) * float64(time.Second))
 	return context.WithTimeout(ctx, d)

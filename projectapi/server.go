@@ -52,6 +52,8 @@ func (r reply) MarshalJSON() ([]byte, error) {
 			Error   *replyError     `json:"error"`
 		}{r.Version, r.ID, r.Error})
 	}
+
+	// A type without methods: MarshalJSON would call itself.
 	type plain reply
 	return json.Marshal(plain(r))
 }
@@ -68,12 +70,14 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, c Folder) error {
 func serveMethods(ctx context.Context, r io.Reader, w io.Writer, m methods) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+
 	lines := make(chan []byte)
 	broken := make(chan error, 1)
 	go func() {
 		broken <- readLines(ctx, r, lines)
 		cancel(errEnd)
 	}()
+
 	for {
 		select {
 		case line := <-lines:
@@ -87,6 +91,7 @@ func serveMethods(ctx context.Context, r io.Reader, w io.Writer, m methods) erro
 		case err := <-broken:
 			return err
 		case <-ctx.Done():
+			// The reader has ended before ctx: its error, or nil, is there.
 			if context.Cause(ctx) == errEnd {
 				return <-broken
 			}
@@ -115,11 +120,13 @@ func readLines(ctx context.Context, r io.Reader, lines chan<- []byte) error {
 			}
 			return fmt.Errorf("read a request: %w", err)
 		}
+
 		select {
 		case lines <- line:
 		case <-ctx.Done():
 			return nil
 		}
+		// the receiver keeps the line
 		line = nil
 	}
 }
@@ -149,6 +156,7 @@ func serve(ctx context.Context, line []byte, m methods) (*reply, error) {
 		e := &replyError{Code: codeRequest, Message: err.Error()}
 		return &reply{Version: "2.0", ID: json.RawMessage("null"), Error: e}, err
 	}
+
 	answer := &reply{Version: "2.0", ID: q.ID}
 	c, ok := calls[q.Method]
 	if !ok {
@@ -159,6 +167,7 @@ func serve(ctx context.Context, line []byte, m methods) (*reply, error) {
 		answer.Error = &replyError{Code: codeParams, Message: wrong}
 		return answer, nil
 	}
+
 	answer.Result, err = c.run(ctx, m, q.Params)
 	answer.Error = errorOf(err)
 	return answer, nil
@@ -171,6 +180,7 @@ func parseRequest(line []byte) (*request, error) {
 	if err := json.Unmarshal(line, &q); err != nil {
 		return nil, invalid(err.Error())
 	}
+
 	switch id := string(q.ID); {
 	case q.Version != "2.0":
 		return nil, invalid(`jsonrpc is not "2.0"`)
@@ -192,6 +202,7 @@ func errorOf(err error) *replyError {
 	type traceback struct {
 		Traceback string `json:"traceback"`
 	}
+
 	for _, class := range []error{errTimeout, errClosed, errVersion} {
 		if errors.Is(err, class) {
 			return &replyError{Code: codeServer, Message: class.Error(), Data: traceback{err.Error()}}
@@ -213,10 +224,12 @@ func (c call) wrong(q *request) string {
 		if !ok {
 			return fmt.Sprintf("method %s: parameter %s not given", q.Method, p)
 		}
+		// Only timeout_sec may be null.
 		if into := parameterTypes[p](); json.Unmarshal(v, into) != nil || (p != "timeout_sec" && string(v) == "null") {
 			return fmt.Sprintf("method %s: parameter %s is %.40s", q.Method, p, v)
 		}
 	}
+
 	extra := slices.DeleteFunc(slices.Sorted(maps.Keys(q.Params)), func(p string) bool {
 		return slices.Contains(c.params, p)
 	})

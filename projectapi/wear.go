@@ -24,6 +24,7 @@ func (f *folder) logWear(report device.FlashReport) error {
 		if w.Device != report.Device || w.Flashes == 0 || w.Flashes%wearEvery != 0 {
 			continue
 		}
+
 		erases, left := wearOf(w)
 		args := []any{"device", w.Device, "flashes", w.Flashes, "erases_per_flash", math.Round(10*erases) / 10}
 		if left >= 0 {

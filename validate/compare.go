@@ -42,18 +42,22 @@ func ParseRule(text string) (Rule, error) {
 	case "top1":
 		return Rule{Top1: true}, nil
 	}
+
 	for _, word := range strings.Split(text, ",") {
 		name, number, _ := strings.Cut(strings.TrimSpace(word), "=")
 		to := map[string]*float64{"abs": &r.Abs, "rel": &r.Rel}[name]
 		v, err := strconv.ParseFloat(number, 64)
+		// each once, and not 0: that is the rule exact
 		if to == nil || *to != 0 || err != nil || v == 0 {
 			return Rule{}, badRule(text)
 		}
 		*to = v
 	}
+
 	if r.check() != nil {
 		return Rule{}, badRule(text)
 	}
+
 	return r, nil
 }
 
@@ -67,6 +71,7 @@ func (r Rule) check() error {
 			return failure.Errorf(failure.Config, "a tolerance of %v is not a positive number", v)
 		}
 	}
+
 	if r.Top1 && (r.Abs != 0 || r.Rel != 0) {
 		return failure.New(failure.Config, "choose one", "top-1 has no tolerance")
 	}
@@ -85,6 +90,7 @@ func (r Rule) String() string {
 	if r.Rel != 0 {
 		words = append(words, fmt.Sprintf("rel=%g", r.Rel))
 	}
+
 	if words == nil {
 		return "exact"
 	}
@@ -98,16 +104,20 @@ func (r Rule) Compare(got, want *ndarray.Array) error {
 	if err := cmp.Or(r.check(), got.Check(), want.Check()); err != nil {
 		return failure.Errorf(failure.Config, "%w", err)
 	}
+
 	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
 		return failure.Errorf(failure.WrongAnswer, "%v %s is not %v %s", got.DType, ndarray.ShapeString(got.Shape),
 			want.DType, ndarray.ShapeString(want.Shape))
 	}
+
+	// The array is the only output of a set with one sample: Run compares by the same code.
 	t := tensor{mlf.Tensor{Name: "output", DType: want.DType, Shape: want.Shape}}
 	s := &Set{outputs: []tensor{t}, samples: []sample{{name: "array", want: [][]byte{want.Data}}}, expected: true}
 	s.class = classOutput(s.outputs)
 	if err := s.checkRule(r); err != nil {
 		return err
 	}
+
 	if m := newReport(s, Options{Rule: r}).mismatch(s, &s.samples[0], []*ndarray.Array{got}, r); m != nil {
 		return failure.Errorf(failure.WrongAnswer, "element %d is %s, not %s (%v)", m.Element, m.Got, m.Want, r)
 	}
@@ -126,23 +136,29 @@ func (r Rule) compare(got, want *ndarray.Array) (worst difference, far float64, 
 	if bytes.Equal(got.Data, want.Data) {
 		return difference{}, 0, true
 	}
+
 	exact := r.Abs == 0 && r.Rel == 0
 	ok = true
 	size := got.DType.Size()
 	for i := range got.Len() {
+		// Equal bytes need no distance; two NaNs have none.
 		same := bytes.Equal(got.Data[i*size:(i+1)*size], want.Data[i*size:(i+1)*size])
 		if same {
 			continue
 		}
+
 		by, near := tolerance.Compare(got, want, i, r.Abs, r.Rel)
 		far = max(far, by) // a NaN stays
 		if !exact && near {
 			continue
 		}
+
+		// A NaN is worse than any number.
 		if ok || by > worst.by || math.IsNaN(by) && !math.IsNaN(worst.by) {
 			worst = difference{i, by}
 		}
 		ok = false
 	}
+
 	return worst, far, ok
 }

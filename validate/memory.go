@@ -16,20 +16,25 @@ func (r *Report) AddMemory(p *project.Project, i *image.Image) error {
 	if err != nil {
 		return err
 	}
+
 	if u.Stack != nil {
 		used := StackUse{Size: u.Stack.Have}
+		// Run may have measured it.
 		if r.Memory.Stack != nil {
 			used = *r.Memory.Stack
 		}
 		used.Computed = u.Stack.Need
 		r.Memory.Stack = &used
 	}
+
 	if p.Options().App != boards.Standalone {
 		if u.Arena.Need > 0 {
 			r.Memory.Arena = &ArenaUse{Used: u.Arena.Need, Size: u.Arena.Have, Unsure: append([]string{}, u.Arena.Unsure...)}
 		}
 		return nil
 	}
+
+	// The workspace of standalone firmware is planned when its code is generated.
 	a, m, err := p.Model()
 	if err != nil {
 		return err
@@ -38,6 +43,7 @@ func (r *Report) AddMemory(p *project.Project, i *image.Image) error {
 	if err != nil {
 		return err
 	}
+
 	workspace := code.WorkspaceBytes()
 	r.Memory.Workspace = &workspace
 	return nil

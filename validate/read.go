@@ -49,11 +49,13 @@ var allKinds = []kind{inputKind, outputKind, labelKind}
 func Read(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 	r := newReader(m)
 	r.names = f.Names
+
 	if f.Inputs == "" && m.Examples != nil {
 		if err := r.addExamples(f); err != nil {
 			return nil, failure.Errorf(failure.Config, "the model's examples: %w", err)
 		}
 	}
+
 	for _, x := range []struct {
 		path  string
 		kinds []kind
@@ -66,18 +68,23 @@ func Read(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 		if x.path == "" {
 			continue
 		}
+
 		had := r.count(x.only)
 		if err := r.read(ctx, x.path, x.kinds, x.only); err != nil {
 			return nil, err
 		}
+
 		if had > 0 && len(x.kinds) == 1 {
 			return nil, failure.New(failure.Config, "leave one of them out", "%s: the inputs' files have these arrays too",
 				x.path)
 		}
 	}
+
+	// Only now are the names of all arrays known.
 	if err := tensorlist.CheckNames(r.names, r.arrays); err != nil {
 		return nil, err
 	}
+
 	return r.set()
 }
 
@@ -90,16 +97,20 @@ func (r *reader) addExamples(f Files) error {
 	if err := r.add("examples", arrays, allKinds, inputKind); err != nil {
 		return err
 	}
+
+	// The model's rule is for its own outputs.
 	if f.Expected == "" {
 		if r.rule, err = ParseRule(r.model.Compare); err != nil {
 			return err
 		}
 	}
+
 	for _, c := range r.columns {
 		if c.kind == outputKind && f.Expected != "" || c.kind == labelKind && f.Labels != "" {
 			*c = column{kind: c.kind, index: c.index}
 		}
 	}
+
 	return nil
 }
 
@@ -109,14 +120,18 @@ func (r *reader) read(ctx context.Context, path string, kinds []kind, only kind)
 	if err != nil {
 		return err
 	}
+
 	for _, f := range files {
 		if ctx.Err() != nil {
 			return failure.Stopped(ctx, "reading %s", f.path)
 		}
+
 		arrays, err := ndarray.ReadNPZ(f.path)
 		if err != nil {
 			return err
 		}
+
+		// The array of an .npy has no name of its own.
 		if len(arrays) == 1 && arrays[0].Name == "" {
 			arrays[0].Name = f.array
 		}
@@ -124,6 +139,7 @@ func (r *reader) read(ctx context.Context, path string, kinds []kind, only kind)
 			r.arrays = append(r.arrays, a.Name)
 			arrays[i].Name = cmp.Or(r.names[a.Name], a.Name)
 		}
+
 		if err := r.add(f.path, arrays, kinds, only); err != nil {
 			return failure.Errorf(failure.Config, "%s: %w", f.path, err)
 		}
@@ -158,22 +174,28 @@ func (r *reader) filesOf(path string) ([]file, error) {
 	if !info.IsDir() {
 		return []file{{path: path}}, nil
 	}
+
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return nil, failure.New(failure.Config, next, "%w", err)
 	}
+
 	var files []file
 	for _, e := range entries {
 		if end := filepath.Ext(e.Name()); !e.IsDir() && (end == ".npz" || end == ".npy") {
 			files = append(files, r.fileOf(path, e.Name()))
 		}
 	}
+
 	if len(files) == 0 || len(files) > maxFiles {
 		return nil, failure.New(failure.Config, next, "%s has %d files .npz or .npy, not 1 to %d", path, len(files), maxFiles)
 	}
+
+	// 10 follows 9, in the order of the numbers.
 	slices.SortStableFunc(files, func(a, b file) int {
 		return cmp.Or(cmp.Compare(a.stem, b.stem), cmp.Compare(a.number, b.number))
 	})
+
 	return files, nil
 }
 
@@ -185,6 +207,7 @@ func (r *reader) fileOf(folder, name string) file {
 	if !ok {
 		return f
 	}
+
 	c, number := r.lookup(array, allKinds)
 	switch {
 	case c == nil:
@@ -194,6 +217,7 @@ func (r *reader) fileOf(folder, name string) file {
 		f.array = array[:strings.LastIndexByte(array, '_')]
 		f.stem, f.number = f.array, number
 	}
+
 	return f
 }
 
@@ -265,20 +289,25 @@ func (r *reader) count(k kind) (most int) {
 func (r *reader) add(file string, arrays []ndarray.Named, kinds []kind, only kind) error {
 	next := map[*column]int{} // numbered samples of this file
 	whole := map[*column]bool{}
+
 	for _, a := range arrays {
 		if r.left -= len(a.Data); r.left < 0 {
 			return fmt.Errorf("all files of a set together are larger than %d MiB", ndarray.MaxBytes>>20)
 		}
+
 		c, number, err := r.column(a.Name, kinds, only)
 		if err != nil {
 			return err
 		}
+
+		// A tensor's samples are in one array, or each in one with a number.
 		if whole[c] || number < 0 && next[c] > 0 {
 			return fmt.Errorf("array %q: there is another one of the same tensor", a.Name)
 		}
 		if number >= 0 && number != next[c] {
 			return fmt.Errorf("array %q: number %d is expected here", a.Name, next[c])
 		}
+
 		had := c.len()
 		if err := r.fill(c, a.Array, filepath.Base(file)); err != nil {
 			return fmt.Errorf("array %q: %w", a.Name, err)
@@ -286,6 +315,7 @@ func (r *reader) add(file string, arrays []ndarray.Named, kinds []kind, only kin
 		if number >= 0 && c.len() != had+1 {
 			return fmt.Errorf("array %q holds %d samples, not one", a.Name, c.len()-had)
 		}
+
 		next[c], whole[c] = number+1, number < 0
 	}
 	return nil
@@ -295,6 +325,7 @@ func (r *reader) add(file string, arrays []ndarray.Named, kinds []kind, only kin
 func (r *reader) fill(c *column, a *ndarray.Array, file string) (err error) {
 	var parts [][]byte
 	var labels []int64
+
 	switch c.kind {
 	case labelKind:
 		labels, err = labelsOf(a)
@@ -306,11 +337,13 @@ func (r *reader) fill(c *column, a *ndarray.Array, file string) (err error) {
 	if err != nil {
 		return failure.New(failure.Config, cmp.Or(failure.Next(err), c.kind.advice()), "%w", err)
 	}
+
 	c.parts, c.labels = append(c.parts, parts...), append(c.labels, labels...)
 	n := len(c.parts) + len(c.labels)
 	if n > maxSamples {
 		return tooMany(int64(n), "samples")
 	}
+
 	for i := c.len(); i < n; i++ {
 		c.names = append(c.names, fmt.Sprintf("%s, sample %d", file, i))
 	}
@@ -326,6 +359,7 @@ func (r *reader) column(name string, kinds []kind, only kind) (*column, int, err
 		}
 		return r.find(only, 0), -1, nil
 	}
+
 	if c, number := r.lookup(name, kinds); c != nil {
 		return c, number, nil
 	}
@@ -334,11 +368,14 @@ func (r *reader) column(name string, kinds []kind, only kind) (*column, int, err
 
 // lookup returns the column of an array's name, or nil, and the number at the name's end if it has one, else -1.
 func (r *reader) lookup(name string, kinds []kind) (*column, int) {
+	// the whole name first: a tensor's own name may end in a number
 	if c := r.named(name, kinds); c != nil {
 		return c, -1
 	}
+
 	if at := strings.LastIndexByte(name, '_'); at > 0 {
 		number, err := strconv.ParseUint(name[at+1:], 10, 31)
+		// as FormatUint writes it: without leading zeros
 		if c := r.named(name[:at], kinds); c != nil && err == nil && strconv.FormatUint(number, 10) == name[at+1:] {
 			return c, int(number)
 		}
@@ -380,6 +417,7 @@ func (r *reader) named(name string, kinds []kind) *column {
 					return r.find(k, i)
 				}
 			}
+
 			if i, err := tensorlist.Lookup("output", r.model.Outputs, name); err == nil {
 				return r.find(k, i)
 			}
@@ -410,6 +448,7 @@ func (r *reader) unknown(name string, kinds []kind) error {
 			names, list = append(names, labelsName), append(list, labelsName)
 		}
 	}
+
 	next := spelling.Nearest(name, names)
 	switch {
 	case next != "":
@@ -418,6 +457,7 @@ func (r *reader) unknown(name string, kinds []kind) error {
 	case len(names) > 0:
 		next = "name the array " + names[0] + ", or leave it out"
 	}
+
 	return failure.New(failure.Config, next, "array %q is none of: %s", name, strings.Join(list, "; "))
 }
 
@@ -426,20 +466,24 @@ func (r *reader) set() (*Set, error) {
 	if r.count(inputKind) == 0 {
 		return nil, failure.New(failure.Config, "give arrays of the model's inputs", "the set has no samples")
 	}
+
 	s := &Set{
 		inputs: r.inputs, outputs: r.outputs, samples: make([]sample, r.count(inputKind)),
 		expected: r.count(outputKind) > 0, labels: r.count(labelKind) > 0, class: classOutput(r.outputs), rule: r.rule,
 	}
+
 	for _, c := range r.columns {
 		if c.kind == outputKind && !s.expected || c.kind == labelKind && !s.labels {
 			continue
 		}
+
 		if c.len() != len(s.samples) {
 			return nil, failure.New(failure.Config, "give one for each sample", "the set has %d samples, and %d of %s",
 				len(s.samples), c.len(), r.title(c))
 		}
 		for i := range s.samples {
 			x := &s.samples[i]
+			// by the inputs, which are the first columns
 			x.name = cmp.Or(x.name, c.names[i])
 			switch c.kind {
 			case inputKind:
@@ -451,6 +495,7 @@ func (r *reader) set() (*Set, error) {
 			}
 		}
 	}
+
 	return s, s.checkLabels()
 }
 

@@ -102,6 +102,7 @@ type ArenaUse struct {
 
 func newReport(s *Set, o Options) *Report {
 	r := &Report{Of: s.Len(), compared: s.expected, labelled: s.labels, MinAccuracy: o.Accuracy, cells: map[[2]int64]int{}}
+
 	if s.expected {
 		r.Rule, r.MaxDistance = o.Rule.String(), new(float64)
 	}
@@ -127,6 +128,7 @@ func (r *Report) Err() error {
 		if len(r.Mismatches) > 0 {
 			first = "; the first: " + r.Mismatches[0].String()
 		}
+
 		next := ""
 		if r.Rule == (Rule{}).String() && !r.wrong {
 			next = "allow real numbers to be rounded: "
@@ -135,9 +137,11 @@ func (r *Report) Err() error {
 			}
 			next += failure.Option("Options.Rule", rounding.String())
 		}
+
 		return failure.New(failure.WrongAnswer, next, "%d of %d samples differ from the expected outputs (%s)%s", n,
 			r.Samples, r.Rule, first)
 	}
+
 	if r.labelled && r.Accuracy() < r.MinAccuracy {
 		return failure.Errorf(failure.WrongAnswer, "%.4g %% of the labels are right, less than %.4g %%", 100*r.Accuracy(),
 			100*r.MinAccuracy)
@@ -159,15 +163,18 @@ func (r *Report) add(s *Set, x *sample, outputs []*ndarray.Array, rule Rule) {
 			r.Correct++
 		}
 	}
+
 	if !r.compared {
 		return
 	}
+
 	if m := r.mismatch(s, x, outputs, rule); m != nil {
 		if len(r.Mismatches) < keptMismatches {
 			r.Mismatches = append(r.Mismatches, *m)
 		}
 		return
 	}
+
 	r.Equal++
 }
 
@@ -175,7 +182,9 @@ func (r *Report) add(s *Set, x *sample, outputs []*ndarray.Array, rule Rule) {
 func (r *Report) mismatch(s *Set, x *sample, outputs []*ndarray.Array, rule Rule) *Mismatch {
 	if rule.Top1 {
 		t := s.outputs[s.class]
+		// top-1 has no distance
 		r.MaxDistance = nil
+
 		want, _ := argMax(t.array(x.want[s.class]))
 		got, _ := argMax(outputs[s.class])
 		if got == want {
@@ -183,22 +192,27 @@ func (r *Report) mismatch(s *Set, x *sample, outputs []*ndarray.Array, rule Rule
 		}
 		return &Mismatch{x.name, t.Name, int(want), fmt.Sprintf("class %d", got), fmt.Sprintf("class %d", want)}
 	}
+
 	var first *Mismatch
 	for i, t := range s.outputs {
 		want := t.array(x.want[i])
+
 		worst, far, ok := rule.compare(outputs[i], want)
 		r.farther(far)
 		if ok {
 			continue
 		}
+
 		if first == nil {
 			e := worst.element
 			first = &Mismatch{x.name, t.Name, e, outputs[i].Text(e), want.Text(e)}
 		}
+		// Every output counts, not only the first that differs.
 		if _, _, near := rounding.compare(outputs[i], want); !near {
 			r.wrong = true
 		}
 	}
+
 	return first
 }
 
@@ -218,6 +232,7 @@ func (r *Report) table() (cells []Cell) {
 	for at, n := range r.cells {
 		cells = append(cells, Cell{at[0], at[1], n})
 	}
+
 	slices.SortFunc(cells, func(a, b Cell) int {
 		return cmp.Or(cmp.Compare(a.Label, b.Label), cmp.Compare(a.Predicted, b.Predicted))
 	})
@@ -228,6 +243,7 @@ func timesOf(seconds []float64, counts []uint64, hz uint32) Times {
 	if len(seconds) == 0 {
 		return Times{}
 	}
+
 	s := slices.Sorted(slices.Values(seconds))
 	t := Times{Runs: len(s), Min: s[0], Median: (s[(len(s)-1)/2] + s[len(s)/2]) / 2, Max: s[len(s)-1]}
 	if len(counts) > 0 {
@@ -246,13 +262,16 @@ func (r *Report) Table() []string {
 	if r.Classes > shownClasses {
 		return r.confusions()
 	}
+
 	count := map[[2]int64]int{}
 	width, none := len(fmt.Sprint(r.Classes-1)), false
 	for _, c := range r.Confusion {
 		count[[2]int64{c.Label, c.Predicted}] = c.Count
 		width = max(width, len(fmt.Sprint(c.Count)))
+		// one column more if an output had no largest element
 		none = none || c.Predicted < 0
 	}
+
 	line := func(head string, cell func(class int64) string) string {
 		var b strings.Builder
 		fmt.Fprintf(&b, "%8s", head)
@@ -264,12 +283,14 @@ func (r *Report) Table() []string {
 		}
 		return b.String()
 	}
+
 	lines := []string{line("label", func(class int64) string {
 		if class < 0 {
 			return "none"
 		}
 		return fmt.Sprint(class)
 	})}
+
 	for label := range r.Classes {
 		lines = append(lines, line(fmt.Sprint(label), func(class int64) string {
 			if n := count[[2]int64{label, class}]; n > 0 {
@@ -278,6 +299,7 @@ func (r *Report) Table() []string {
 			return "."
 		}))
 	}
+
 	return lines
 }
 
@@ -285,6 +307,7 @@ func (r *Report) Table() []string {
 func (r *Report) confusions() (lines []string) {
 	wrong := slices.DeleteFunc(slices.Clone(r.Confusion), func(c Cell) bool { return c.Label == c.Predicted })
 	slices.SortStableFunc(wrong, func(a, b Cell) int { return cmp.Compare(b.Count, a.Count) })
+
 	for _, c := range wrong[:min(len(wrong), shownClasses)] {
 		lines = append(lines, fmt.Sprintf("%d times class %d in place of %d", c.Count, c.Predicted, c.Label))
 	}

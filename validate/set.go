@@ -59,6 +59,7 @@ func (s *Set) InputsDigest() string {
 	h := sha256.New()
 	for _, x := range s.samples {
 		for i, data := range x.inputs {
+			// with the length: the same bytes, divided in another way, are other inputs
 			fmt.Fprintf(h, "%q %d\n", s.inputs[i].Name, len(data))
 			h.Write(data)
 		}
@@ -108,6 +109,7 @@ func (t tensor) split(a *ndarray.Array) ([][]byte, error) {
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
+
 	n := int64(1)
 	if !slices.Equal(a.Shape, t.Shape) {
 		if len(a.Shape) == 0 {
@@ -121,17 +123,21 @@ func (t tensor) split(a *ndarray.Array) ([][]byte, error) {
 			return nil, t.wants(a)
 		}
 	}
+
 	if a.DType != t.DType {
 		return nil, t.wants(a)
 	}
 	if n > maxSamples {
 		return nil, tooMany(n, "samples")
 	}
+
 	parts := make([][]byte, n)
 	for i := range parts {
 		size := len(a.Data) / len(parts)
+		// limited in capacity: an append does not overwrite the next sample
 		parts[i] = a.Data[i*size : (i+1)*size : (i+1)*size]
 	}
+
 	return parts, nil
 }
 
@@ -141,14 +147,17 @@ func tooMany(n int64, what string) error {
 
 func (t tensor) wants(a *ndarray.Array) error {
 	one := t.Shape
+	// N samples may take the place of a first axis of length 1, see split.
 	if len(one) > 0 && one[0] == 1 {
 		one = one[1:]
 	}
+
 	many := strings.Replace(ndarray.ShapeString(append([]int64{-1}, one...)), "-1", "N", 1)
 	wrong := "shape"
 	if a.DType != t.DType {
 		wrong = "type"
 	}
+
 	return fmt.Errorf("wrong %s: %v %s is neither one sample, %v %s, nor N samples, %v %s", wrong, a.DType,
 		ndarray.ShapeString(a.Shape), t.DType, ndarray.ShapeString(t.Shape), t.DType, many)
 }
@@ -164,13 +173,16 @@ func labelsOf(a *ndarray.Array) ([]int64, error) {
 	if a.Len() > maxSamples {
 		return nil, tooMany(int64(a.Len()), "labels")
 	}
+
 	labels := make([]int64, a.Len())
 	for i := range labels {
 		labels[i] = a.Int(i)
+		// Int returns a number of 2⁶³ or more as a negative one.
 		if a.DType.Code == ndarray.UInt && labels[i] < 0 {
 			return nil, fmt.Errorf("the label %s is no class of any model", a.Text(i))
 		}
 	}
+
 	return labels, nil
 }
 
@@ -214,6 +226,7 @@ func (s *Set) checkLabels() error {
 		return failure.New(failure.Config, "leave the labels out",
 			"the set has labels, and the model has no output with a value for each class")
 	}
+
 	classes := classesOf(s.outputs[s.class])
 	for _, x := range s.samples {
 		if x.label < 0 || x.label >= classes {
@@ -229,11 +242,13 @@ func (s *Set) checkRule(r Rule) error {
 	if !s.expected || r == (Rule{}) || r.exact {
 		return nil
 	}
+
 	if r.Top1 {
 		if s.class < 0 {
 			return failure.New(failure.Config, "compare by another rule",
 				"top-1: the model has no output with a value for each class")
 		}
+
 		t := s.outputs[s.class]
 		for _, x := range s.samples {
 			if _, ok := argMax(t.array(x.want[s.class])); !ok {
@@ -243,6 +258,7 @@ func (s *Set) checkRule(r Rule) error {
 		}
 		return nil
 	}
+
 	for _, t := range s.outputs {
 		if !isNumber(t.DType) {
 			return failure.New(failure.Config, "compare exactly", "output %q: %v has no distance", t.Name, t.DType)
@@ -259,6 +275,8 @@ func argMax(a *ndarray.Array) (best int64, ok bool) {
 		if math.IsNaN(v) {
 			return -1, false
 		}
+
+		// Integers are compared as such: a float64 does not hold all of 64 bits.
 		b := int(best)
 		if integer && tolerance.Larger(a.DType, a.Int(i), a.Int(b)) || !integer && v > a.Float(b) {
 			best = int64(i)

@@ -40,15 +40,18 @@ func Run(ctx context.Context, e executor.Executor, s *Set, o Options) (*Report, 
 	if err := o.check(s); err != nil {
 		return nil, err
 	}
+
 	v := &validation{Options: o, set: s, model: e, report: newReport(s, o)}
 	v.meter, _ = e.(executor.Meter)
 	if err := v.fits(); err != nil {
 		return nil, err
 	}
+
 	defer func() {
 		v.report.Time, v.report.Confusion = timesOf(v.seconds, v.counts, v.hz), v.report.table()
 		v.report.Time.Clock = e.Clock().String()
 	}()
+
 	for i := range s.samples {
 		if err := v.sample(ctx, i); err != nil {
 			return v.report, fmt.Errorf("%s: %w", s.samples[i].name, err)
@@ -57,9 +60,11 @@ func Run(ctx context.Context, e executor.Executor, s *Set, o Options) (*Report, 
 			o.Progress(i+1, s.Len())
 		}
 	}
+
 	if v.meter == nil {
 		return v.report, v.timeRuns(ctx)
 	}
+	// asked last: the device returns the highest use since its start
 	return v.report, v.call(ctx, "asking for the stack", func(ctx context.Context) error {
 		used, err := v.meter.Stack(ctx)
 		if used.Size > 0 {
@@ -119,6 +124,7 @@ func (v *validation) sample(ctx context.Context, i int) error {
 	if err := v.run(ctx); err != nil {
 		return err
 	}
+
 	var outputs []*ndarray.Array
 	for j := range v.set.outputs {
 		err := v.call(ctx, "fetching an output", func(ctx context.Context) error {
@@ -130,6 +136,7 @@ func (v *validation) sample(ctx context.Context, i int) error {
 			return err
 		}
 	}
+
 	v.report.add(v.set, s, outputs, v.Rule)
 	return nil
 }
@@ -143,6 +150,7 @@ func (v *validation) run(ctx context.Context) error {
 	if v.meter == nil {
 		return v.call(ctx, "running the model", v.model.Run)
 	}
+
 	return v.call(ctx, "running the model", func(ctx context.Context) error {
 		t, err := v.meter.RunTimed(ctx)
 		if err == nil {
@@ -164,6 +172,7 @@ func (v *validation) timeRuns(ctx context.Context) error {
 				return err
 			})
 		}
+
 		if err != nil {
 			return fmt.Errorf("%s: %w", v.set.samples[i].name, err)
 		}
