@@ -166,6 +166,7 @@ func (e *standaloneModel) Time(ctx context.Context, o rpc.TimeOptions) ([]float6
 			return nil, err
 		}
 
+		// A sample that is too short is taken again with twice the runs, and so are all later ones.
 		if elapsed.Seconds() < o.MinRepeat.Seconds() && number < maxRuns {
 			number = min(maxRuns, 2*number)
 			continue

@@ -148,7 +148,7 @@ func readEnergy(r io.Reader, pin string, volts float64) (*Energy, error) {
 	}
 
 	slices.Sort(seconds)
-	// of an even number the upper one
+	// the upper one of an even number
 	e.Median = seconds[len(seconds)/2]
 	return e, nil
 }

@@ -17,6 +17,7 @@ func (r *Run) All(ctx context.Context, candidates iter.Seq[Candidate]) iter.Seq2
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		p := pool{run: r, outcomes: make(chan outcome), slots: make(chan struct{}, r.parallelism())}
+
 		drawn := make(chan struct{})
 		go func() {
 			defer close(drawn)
@@ -26,6 +27,8 @@ func (r *Run) All(ctx context.Context, candidates iter.Seq[Candidate]) iter.Seq2
 				}
 			}
 		}()
+
+		// A sequence that blocks does not keep the pool open after ctx has ended.
 		go func() {
 			select {
 			case <-drawn:
@@ -33,14 +36,17 @@ func (r *Run) All(ctx context.Context, candidates iter.Seq[Candidate]) iter.Seq2
 			}
 			p.close()
 		}()
+
 		for o := range p.outcomes {
 			if !yield(o.result, o.err) || o.err != nil {
 				cancel()
+				// wait for the goroutines: outcomes is closed after them
 				for range p.outcomes {
 				}
 				return
 			}
 		}
+
 		if ctx.Err() != nil {
 			yield(Result{}, failure.Stopped(ctx, "measure"))
 		}
@@ -54,6 +60,7 @@ func (r *Run) parallelism() int {
 	if r.o.Builder.Jobs > 0 {
 		n = r.o.Builder.Jobs
 	}
+
 	for _, k := range r.kinds {
 		n += 2 * k.places.number()
 	}
@@ -79,6 +86,8 @@ func (p *pool) start(ctx context.Context, c Candidate) bool {
 	case <-ctx.Done():
 		return false
 	}
+
+	// No goroutine starts after close, which waits for them.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {

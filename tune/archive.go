@@ -30,6 +30,7 @@ func CandidateOf(id string, archive *mlf.Archive, inputs, want []ndarray.Named) 
 		return Candidate{}, failure.Errorf(failure.Config, "archive %s: operators of ABI %q cannot be called", archive.Path,
 			m.ABI)
 	}
+
 	var in, out []mlf.Tensor
 	for _, arg := range m.Arguments {
 		if arg.Output {
@@ -38,6 +39,7 @@ func CandidateOf(id string, archive *mlf.Archive, inputs, want []ndarray.Named) 
 			in = append(in, arg.Tensor)
 		}
 	}
+
 	data, err := tensorlist.Assign("input", in, out, inputs)
 	if err != nil {
 		return Candidate{}, fmt.Errorf("archive %s: %w", archive.Path, err)
@@ -46,12 +48,15 @@ func CandidateOf(id string, archive *mlf.Archive, inputs, want []ndarray.Named) 
 	if err != nil {
 		return Candidate{}, fmt.Errorf("archive %s: expected: %w", archive.Path, err)
 	}
+
+	// data and expected have one element for each input and output, nil without an array.
 	c := Candidate{ID: id, Entry: m.Entry, Operators: ramlink.CodeOf(m)}
 	for _, arg := range m.Arguments {
 		size, err := ndarray.Bytes(arg.DType, arg.Shape)
 		if err != nil {
 			return Candidate{}, failure.Errorf(failure.Config, "archive %s: argument %s: %w", archive.Path, arg.Name, err)
 		}
+
 		a := Arg{DType: arg.DType, Shape: arg.Shape}
 		if arg.Output {
 			if expected[0] != nil {
@@ -65,6 +70,7 @@ func CandidateOf(id string, archive *mlf.Archive, inputs, want []ndarray.Named) 
 			}
 			data = data[1:]
 		}
+
 		c.Args = append(c.Args, a)
 	}
 	return c, nil

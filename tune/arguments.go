@@ -42,6 +42,7 @@ func newArguments(ctx context.Context, s *rpc.Session, args []Arg) (h *arguments
 	if h.block, err = s.Alloc(ctx, h.plan.bytes, guardBytes); err != nil {
 		return nil, err
 	}
+
 	h.content = make([]byte, h.plan.bytes)
 	if err = h.fill(ctx, 0, h.plan.bytes); err != nil {
 		return nil, err
@@ -52,6 +53,7 @@ func newArguments(ctx context.Context, s *rpc.Session, args []Arg) (h *arguments
 		} else {
 			h.tensors[i], err = h.block.View(h.plan.offsets[i], a.DType, a.Shape)
 		}
+		// An input in flash is in the firmware already.
 		if err == nil && !a.Flash && a.isInput() {
 			err = h.writeInput(ctx, i)
 		}
@@ -59,6 +61,7 @@ func newArguments(ctx context.Context, s *rpc.Session, args []Arg) (h *arguments
 			return nil, fmt.Errorf("argument %d: %w", i, err)
 		}
 	}
+
 	h.second = h.newSecondInput()
 	return h, nil
 }
@@ -80,6 +83,7 @@ func (h *arguments) fill(ctx context.Context, offset, size int) error {
 func (h *arguments) write(ctx context.Context, t *rpc.Tensor, offset int, seed uint64, data []byte) error {
 	copy(h.content[offset:], data)
 	if seed != 0 {
+		// Firmware may lack the function: then the bytes are sent.
 		if err := t.Fill(ctx, seed); !errors.Is(err, rpc.ErrNotFound) {
 			return err
 		}
@@ -94,6 +98,7 @@ func (h *arguments) writeInput(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
+	// Seed counts only without Data.
 	if a.Data != nil {
 		a.Seed = 0
 	}
@@ -121,6 +126,7 @@ func (h *arguments) newSecondInput() (best *secondInput) {
 		if a.Flash || a.isOutput() || weight <= heaviest {
 			continue
 		}
+
 		at, size := h.plan.offsets[i], a.DType.Size()
 		if first := differing(h.content[at:][:h.tensors[i].Bytes()], size); first >= 0 {
 			heaviest, best = weight, &secondInput{at: at + first, size: size}
@@ -168,6 +174,7 @@ func (h *arguments) use(ctx context.Context, second bool) error {
 func (h *arguments) refill(ctx context.Context) (err error) {
 	h.damaged = true // until the block was compared
 	h.seed++
+
 	for i, a := range h.specs {
 		switch {
 		case err != nil || !a.isOutput():
@@ -176,6 +183,7 @@ func (h *arguments) refill(ctx context.Context) (err error) {
 		default:
 			err = h.fill(ctx, h.plan.offsets[i], h.tensors[i].Bytes())
 		}
+		// Want is nil for inputs, and for outputs that are not compared.
 		copy(h.content[h.plan.offsets[i]:], a.Want)
 	}
 	return err
@@ -222,6 +230,7 @@ func (h *arguments) check(ctx context.Context) error {
 	if err != nil || difference == 0 {
 		return err
 	}
+
 	for i, a := range h.specs {
 		if a.Want == nil {
 			continue
@@ -265,15 +274,19 @@ func (h *arguments) checkRest(ctx context.Context, known uint32) (difference uin
 			err = h.fill(ctx, h.plan.offsets[i], h.tensors[i].Bytes())
 		}
 	}
+
 	if err == nil {
 		difference, err = h.difference(ctx, 0, h.plan.bytes)
 	}
+
+	// Only outputs differ in the block if their own difference is the same.
 	if err == nil && difference != 0 && difference != known {
 		known, err = h.outputDifference(ctx)
 		if err == nil && difference != known {
 			err = h.findDamage(ctx)
 		}
 	}
+
 	h.damaged = err != nil
 	return difference, err
 }
@@ -305,6 +318,7 @@ func flashArgument(ctx context.Context, s *rpc.Session, a Arg) (*rpc.Tensor, err
 	if err != nil {
 		return nil, err
 	}
+
 	result, err := f.Call(ctx)
 	if err != nil {
 		return nil, err
@@ -313,6 +327,7 @@ func flashArgument(ctx context.Context, s *rpc.Session, a Arg) (*rpc.Tensor, err
 	if !ok {
 		return nil, failure.Errorf(failure.Transport, "%s returned %T, not an address", f.Name(), result)
 	}
+
 	return s.TensorAt(ctx, rpc.Handle(address), a.DType, a.Shape)
 }
 
@@ -332,6 +347,7 @@ func compareOutput(n int, a Arg, content []byte) error {
 	if err := want.Check(); err != nil {
 		return failure.Errorf(failure.Config, "what is wanted of argument %d: %w", n, err)
 	}
+
 	wrong, first, largest := 0, -1, 0.0
 	for i := range want.Len() {
 		difference, ok := tolerance.Compare(&got, &want, i, a.AbsTol, a.RelTol)
@@ -343,9 +359,11 @@ func compareOutput(n int, a Arg, content []byte) error {
 		}
 		largest = max(largest, difference) // NaN, if one has no distance
 	}
+
 	switch {
 	case wrong == 0 && (a.AbsTol > 0 || a.RelTol > 0):
 		return nil
+	// such as another sign of a zero
 	case wrong == 0:
 		return failure.Errorf(failure.WrongAnswer, "argument %d: other bytes, of equal value", n)
 	}

@@ -35,6 +35,7 @@ func WriteAutoTVM(w io.Writer, results []Result, tvmVersion string) error {
 		if err := json.Unmarshal(r.Record, &record); err != nil {
 			return failure.Errorf(failure.Config, "candidate %s: its record is no object with input and config: %w", r.ID, err)
 		}
+
 		costs, number := []float64{failedCost}, noError
 		if r.Failure == nil {
 			costs = slices.Sorted(slices.Values(r.Samples))
@@ -44,6 +45,7 @@ func WriteAutoTVM(w io.Writer, results []Result, tvmVersion string) error {
 		} else {
 			number = r.errorNumber()
 		}
+
 		total := (r.Build + r.Load + r.Run).Seconds()
 		line, err := json.Marshal(struct {
 			Input      json.RawMessage `json:"input"`
@@ -60,6 +62,7 @@ func WriteAutoTVM(w io.Writer, results []Result, tvmVersion string) error {
 		if err != nil {
 			return fmt.Errorf("candidate %s: %w", r.ID, err)
 		}
+
 		if _, err := w.Write(append(line, '\n')); err != nil {
 			return err
 		}

@@ -62,11 +62,13 @@ func OpenBoard(ctx context.Context, dir string, desk *device.Desk, word string, 
 	if err != nil {
 		return nil, err
 	}
+
 	name, which := splitWord(word)
 	board, err := boards.Find(name, o.Builder.Path)
 	if err != nil {
 		return nil, err
 	}
+
 	lock, err := filelock.Open(filepath.Join(dir, lockFile))
 	if err != nil {
 		return nil, err
@@ -74,6 +76,8 @@ func OpenBoard(ctx context.Context, dir string, desk *device.Desk, word string, 
 	if lock == nil {
 		return nil, failure.New(failure.Config, "wait for it, or choose another folder", "another process uses %s", dir)
 	}
+
+	// The firmware is used after this call: the end of ctx does not close it.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	b := &servedBoard{o: o, lock: lock, stop: stop, patience: busyReply, programs: map[programKey]rpc.Program{}}
 	b.places.add()
@@ -84,11 +88,13 @@ func OpenBoard(ctx context.Context, dir string, desk *device.Desk, word string, 
 	if err := b.firmware.open(ctx, name); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
+
 	l := b.firmware.current()
 	var place Place = &devicePlace{desk: desk, board: l.folder.Board(), which: which}
 	if o.Place != nil {
 		place = o.Place(word, place)
 	}
+
 	b.station = &station{
 		place: place, name: word, o: &b.o, firmware: b.firmware, gate: &b.gate, layout: l, image: l.resident,
 	}
@@ -123,9 +129,11 @@ func (b *servedBoard) Open(ctx context.Context) (*rpc.Session, error) {
 			return nil, err
 		}
 	}
+
 	if err == nil {
 		err = b.probe(ctx)
 	}
+
 	if err = b.restart(ctx, err); err != nil {
 		return nil, err
 	}
@@ -156,6 +164,7 @@ func (b *servedBoard) restart(ctx context.Context, cause error) error {
 			return failure.Stopped(ctx, "restart %s", b.station.name)
 		}
 		b.o.emit(Event{Board: b.station.name, Text: fmt.Sprintf("recovering, try %d", try), Err: cause})
+		// the reset removes what was loaded
 		b.modules = nil
 		l := b.firmware.current()
 		err := b.station.restart(ctx, try, l, l.resident)
@@ -177,6 +186,7 @@ func (b *servedBoard) Load(ctx context.Context, module []byte) (serve.Loaded, er
 	if err != nil {
 		return serve.Loaded{}, err
 	}
+
 	sum := sha256.Sum256(module)
 	m, err := b.loadRAM(ctx, session, o, sum)
 	var large *project.FitError
@@ -196,7 +206,10 @@ func (b *servedBoard) loadRAM(
 	if err := context.Cause(ctx); err != nil {
 		return rpc.Module{}, err // no module can be checked
 	}
+
+	// A reset has removed some.
 	b.modules = slices.DeleteFunc(b.modules, func(m rpc.Module) bool { return m.Check(ctx) != nil })
+
 	for {
 		program, err := b.link(ctx, s, o, sum)
 		var m rpc.Module
@@ -207,11 +220,14 @@ func (b *servedBoard) loadRAM(
 			b.modules = append(b.modules, m)
 			return m, nil
 		}
+
 		var large *project.FitError
 		var refused *rpc.DeviceError // a device holds a fixed number of modules
 		if !errors.As(err, &large) && !errors.As(err, &refused) || len(b.modules) == 0 {
 			return m, err
 		}
+
+		// The next attempt has all of the RAM for code.
 		modules := b.modules
 		b.modules = nil
 		for _, m := range modules {
@@ -232,10 +248,12 @@ func (b *servedBoard) link(ctx context.Context, s *rpc.Session, o project.Operat
 	if len(windows) > 0 {
 		largest = slices.MaxFunc(windows, func(a, b rpc.Window) int { return cmp.Compare(a.Bytes, b.Bytes) })
 	}
+
 	key := programKey{sum, largest}
 	if p, ok := b.programs[key]; ok {
 		return p, nil
 	}
+
 	p, err := b.firmware.link(ctx, b.station.layout, o, largest)
 	if err != nil {
 		return p, err
@@ -258,6 +276,8 @@ func (b *servedBoard) loadFlash(ctx context.Context, sum digest, archive newArch
 		}
 		b.image, b.flashed = i, sum
 	}
+
+	// The new image removes what is in RAM.
 	b.modules = nil
 	err := b.station.ensure(ctx, &load{image: b.image, layout: b.station.layout})
 	if err == nil {
@@ -274,6 +294,7 @@ func (b *servedBoard) Release(ctx context.Context) error {
 	if b.station.bench.session == nil {
 		return nil
 	}
+
 	b.modules, b.patience = nil, min(idleReply+10*b.took, busyReply)
 	limited, cancel := context.WithTimeout(ctx, b.patience)
 	defer cancel()

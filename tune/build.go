@@ -24,6 +24,7 @@ func (f *firmware) build(ctx context.Context, c Candidate, minKiB int) (load, er
 	if err := checkCandidate(c); err != nil {
 		return load{}, err
 	}
+
 	l, err := f.layoutFor(ctx, c.Args, minKiB)
 	if err != nil {
 		return load{}, fmt.Errorf("arguments of %d bytes: %w", arenaBytes(c.Args), err)
@@ -37,6 +38,7 @@ func (f *firmware) buildIn(ctx context.Context, in *layout, c Candidate) (l load
 	if l.image, err = f.withConstants(ctx, c); err != nil {
 		return l, err
 	}
+
 	window, err := f.waitWindow(ctx, in)
 	if err != nil {
 		return l, err
@@ -45,6 +47,8 @@ func (f *firmware) buildIn(ctx context.Context, in *layout, c Candidate) (l load
 		l.reason = fmt.Sprintf("beside an arena of %d KiB there is no RAM for code", in.arenaKiB)
 		return l, nil
 	}
+
+	// A compiler would disturb measurements on this computer's processors.
 	start := time.Now()
 	end, err := f.gate.Work(ctx)
 	if err != nil {
@@ -53,12 +57,14 @@ func (f *firmware) buildIn(ctx context.Context, in *layout, c Candidate) (l load
 	l.paused = time.Since(start)
 	program, err := f.link(ctx, in, c.functions(), in.window)
 	end()
+
 	var large *project.FitError
 	if errors.As(err, &large) && f.o.FlashBatch > 0 {
 		l.reason = fmt.Sprintf("it does not fit into RAM: %d bytes too many for the window of %d bytes", large.Over,
 			large.Have)
 		return l, nil
 	}
+
 	l.program = &program
 	l.reason = fmt.Sprintf("it fits: %d of %d bytes", uint64(len(program.Bytes))+program.Zero, window.Bytes)
 	return l, err
@@ -69,6 +75,7 @@ func (f *firmware) link(ctx context.Context, in *layout, o project.Operators, w 
 	limited, cancel := context.WithTimeout(ctx, f.o.BuildTimeout)
 	defer cancel()
 	p, err := in.linker.Link(limited, o, w)
+	// the limit of the build, not that of the caller
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		return p, failure.Errorf(failure.Timeout, "building took longer than %v", f.o.BuildTimeout)
 	}
@@ -82,7 +89,9 @@ func (f *firmware) compilerWorks(ctx context.Context) bool {
 		return false
 	}
 	defer end()
+
 	const entry = "boardsmith_compiles"
+	// the time makes it a new source, whose object no cache has
 	source := fmt.Appendf(nil, "int %s(void) { return 0; } // %d\n", entry, time.Now().UnixNano())
 	l := f.current()
 	_, err = f.link(ctx, l, project.Operators{
@@ -98,15 +107,19 @@ func (f *firmware) withConstants(ctx context.Context, c Candidate) (*image.Image
 	if len(needed) == 0 {
 		return nil, nil
 	}
+
 	f.building.Lock()
 	defer f.building.Unlock()
 	all := map[string][]byte{}
 	maps.Copy(all, f.constants.data)
 	maps.Copy(all, needed)
+	// earlier firmware has all of them
 	if len(all) == len(f.constants.data) {
 		return f.constants.image, nil
 	}
+
 	i, err := f.buildImage(ctx, archiveOf(nil, all))
+	// without those of earlier candidates there may be room
 	var large *project.FitError
 	if errors.As(err, &large) && len(all) > len(needed) {
 		all = needed
@@ -115,6 +128,7 @@ func (f *firmware) withConstants(ctx context.Context, c Candidate) (*image.Image
 	if err != nil {
 		return nil, err
 	}
+
 	f.constants = constantsImage{all, i}
 	return i, nil
 }
@@ -127,6 +141,7 @@ func (f *firmware) buildBatch(ctx context.Context, candidates map[string]Candida
 		functions[name] = c.functions()
 		maps.Copy(data, c.constants())
 	}
+
 	f.building.Lock()
 	defer f.building.Unlock()
 	i, err := f.buildImage(ctx, archiveOf(functions, data))
@@ -152,15 +167,18 @@ func (f *firmware) buildImage(ctx context.Context, archive newArchive) (i *image
 	defer end()
 	limited, cancel := context.WithTimeout(ctx, f.o.firmwareTimeout())
 	defer cancel()
+
 	l := f.current()
 	spec := l.spec
 	if spec.Archive, err = archive(limited, l.linker); err != nil {
 		return nil, err
 	}
+
 	p, err := f.o.Builder.Generate(limited, f.path(".flash"), spec)
 	if err != nil {
 		return nil, err
 	}
+
 	if i, err = p.Build(limited); err == nil {
 		i, err = f.copyImage(i)
 	}

@@ -82,6 +82,7 @@ func (a *Arg) content() ([]byte, error) {
 	if a.Data != nil {
 		return a.Data, nil
 	}
+
 	array, err := ndarray.Fill(a.DType, a.Shape, a.Seed)
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "%w", err)
@@ -157,6 +158,7 @@ func arenaBytes(args []Arg) int64 { return int64(planOf(args).bytes) }
 
 func planOf(args []Arg) plan {
 	p := plan{offsets: make([]int, len(args)), bytes: guardBytes}
+	// The first guard lies before the inputs, another one behind each argument.
 	for _, isOutput := range []bool{false, true} {
 		for i := range args {
 			if a := &args[i]; !a.Flash && a.isOutput() == isOutput {
@@ -166,5 +168,6 @@ func planOf(args []Arg) plan {
 			}
 		}
 	}
+
 	return p
 }

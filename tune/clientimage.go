@@ -51,14 +51,17 @@ func (b *servedBoard) Prepare(ctx context.Context, description, file []byte) (js
 	if err != nil {
 		return nil, err
 	}
+
 	var p prepared
 	p.Tier, p.Reason, err = b.station.place.Prepare(ctx, i)
+	// A worn board is a result, so that the client gets the data of the error.
 	if errors.As(err, &p.Worn) {
 		return json.Marshal(p)
 	}
 	if err != nil {
 		return nil, err
 	}
+
 	if d, ok := b.station.place.(*devicePlace); ok {
 		p.Keeps = d.device.KeepsImage()
 	}
@@ -75,6 +78,7 @@ func (b *servedBoard) storeImage(description, file []byte) (*image.Image, error)
 	if own := b.firmware.board.Name; sent.Board != own {
 		return nil, failure.Errorf(failure.Config, "the image is for board %.100q, this board is a %s", sent.Board, own)
 	}
+
 	i := &image.Image{ // no more of the client's than this: other fields are paths of this computer
 		Board: sent.Board, BuildID: sent.BuildID, Landmarks: sent.Landmarks, Digest: cachekey.Digest(file),
 		Path:     filepath.Join(b.firmware.imagesDir(), "client.elf"),
@@ -100,6 +104,7 @@ func (b *servedBoard) Link(ctx context.Context) (transport.Link, error) {
 	p, ok := b.station.place.(interface {
 		Link(ctx context.Context, i *image.Image) (transport.Link, error)
 	})
+
 	switch {
 	case !ok:
 		return nil, failure.Errorf(failure.Config, "board %s has no link for another computer", b.station.name)

@@ -30,6 +30,7 @@ func (r *Run) confirmKind(ctx context.Context, k *boardKind, best int) ([]Result
 	if err != nil {
 		return nil, err
 	}
+
 	var finished []Result
 	var jobs []*job
 	for _, result := range fastest {
@@ -37,7 +38,10 @@ func (r *Run) confirmKind(ctx context.Context, k *boardKind, best int) ([]Result
 		if err != nil {
 			return nil, err
 		}
+
+		// In flash it is another content, with a result of its own.
 		c.ID, c.content = c.ID+flashSuffix, result.Content+flashSuffix
+
 		ok, err := r.isFinished(c.content)
 		if err != nil {
 			return nil, err
@@ -50,11 +54,13 @@ func (r *Run) confirmKind(ctx context.Context, k *boardKind, best int) ([]Result
 			finished = append(finished, confirmed)
 			continue
 		}
+
 		jobs = append(jobs, &job{
 			cancelled: ctx.Done(), candidate: c, load: load{reason: "it is confirmed", args: argsDigest(c.Args)},
 			queued: time.Now(), outcomes: make(chan outcome, 1), confirms: result.ID,
 		})
 	}
+
 	results, err := k.confirmJobs(ctx, jobs)
 	return append(finished, results...), err
 }
@@ -65,13 +71,16 @@ func (r *Run) fastestInRAM(k *boardKind, best int) (fastest []Result, err error)
 	if err != nil {
 		return nil, err
 	}
+
 	measured := map[string]bool{} // by ID
 	for _, ranking := range Rank(all) {
 		for _, result := range ranking.Results {
+			// A result that shares a time has the ID of the measured candidate in SameAs.
 			id := cmp.Or(result.SameAs, result.ID)
 			if result.Kind != k.name || result.Tier != RAM || measured[id] || !r.current.contains(result) {
 				continue
 			}
+
 			if len(fastest) == best {
 				return fastest, nil
 			}

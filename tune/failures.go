@@ -25,16 +25,20 @@ func newFailure(err error) *Failure {
 // fault nor the computer's.
 func buildFailure(err error) *Failure {
 	f := newFailure(err)
+	// Code may make a compiler crash: Run.measure decides after several attempts.
 	var host *command.HostError
 	if errors.As(err, &host) && host.Crashed() {
 		f.suspected = failure.Compile
 	}
+
 	var tool *buildenv.ToolError
+	// A compiler that names no code may have failed by the computer's fault.
 	if errors.As(err, &tool) && (f.Class == failure.Compile || f.Class == failure.Link) &&
 		!toolwords.NamesCode(tool.Error()) {
 		f.suspected = f.Class
 		f.Class, f.Blame, f.Retry = failure.Host, BlameHost, true
 	}
+
 	switch f.Class {
 	case failure.Compile, failure.Link, failure.DoesNotFit, failure.Timeout, failure.Config, failure.Host,
 		failure.ToolMissing:

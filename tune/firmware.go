@@ -65,6 +65,7 @@ func (f *firmware) open(ctx context.Context, word string) error {
 	if err := os.RemoveAll(f.imagesDir()); err != nil { // left by a process that was killed
 		return err
 	}
+
 	blank, err := ramlink.BlankArchive()
 	if err != nil {
 		return err
@@ -72,6 +73,7 @@ func (f *firmware) open(ctx context.Context, word string) error {
 	f.spec = f.o.Builder.Absolute(project.Spec{
 		Board: word, Template: f.o.Template, Archive: blank, Libraries: f.o.Libraries,
 	})
+
 	l, err := f.buildLayout(ctx, 0, 0)
 	if err != nil {
 		return err
@@ -91,6 +93,7 @@ func (f *firmware) setToolchain(l *layout) error {
 	if err != nil {
 		return err
 	}
+
 	key := cachekey.New("firmware v1").Add("board", board).Add("image", l.resident.ID()).Key()
 	f.toolchain = fmt.Sprintf("%s, firmware %x", compiler, key[:4])
 	return nil
@@ -126,6 +129,7 @@ func (f *firmware) setCurrent(l *layout) {
 	defer f.mu.Unlock()
 	f.layouts = append(f.layouts, l)
 	f.layout = l
+	// No place is left that would open it.
 	if f.places.lost() != nil {
 		l.open()
 	}
@@ -152,9 +156,11 @@ func (f *firmware) layoutFor(ctx context.Context, args []Arg, minKiB int) (*layo
 	case l.fixed:
 		return l, nil
 	}
+
 	if minKiB = max(minKiB, int((arenaBytes(args)+1023)/1024)); minKiB <= l.arenaKiB {
 		return l, nil
 	}
+
 	if f.excess.err != nil && minKiB >= f.excess.arenaKiB {
 		return nil, f.excess.err
 	}
@@ -162,14 +168,18 @@ func (f *firmware) layoutFor(ctx context.Context, args []Arg, minKiB int) (*layo
 	if minKiB > maxArenaKiB {
 		return nil, failure.Errorf(failure.DoesNotFit, "an arena has at most %d KiB", maxArenaKiB)
 	}
+
 	next, err := f.buildLayout(ctx, minKiB, min(2*minKiB, maxArenaKiB))
+	// larger ones do not fit either
 	if failure.Of(err) == failure.DoesNotFit {
 		f.excess = excess{minKiB, err}
 	}
 	if err != nil {
 		return nil, err
 	}
+
 	f.setCurrent(next)
+	// they are in firmware of the former layout
 	f.constants = constantsImage{}
 	f.onLayout(next)
 	return next, nil
@@ -183,10 +193,12 @@ func (f *firmware) buildLayout(ctx context.Context, minKiB, maxKiB int) (*layout
 		return nil, failure.Stopped(ctx, "build firmware")
 	}
 	defer end()
+
 	ctx, cancel := untilClosed(ctx, f.closed)
 	defer cancel()
 	ctx, expire := context.WithTimeout(ctx, f.o.firmwareTimeout())
 	defer expire()
+
 	o, err := f.o.memory(f.kind)
 	if err != nil {
 		return nil, err
@@ -196,6 +208,7 @@ func (f *firmware) buildLayout(ctx context.Context, minKiB, maxKiB int) (*layout
 	if n := len(f.layouts); n > 0 {
 		suffix = fmt.Sprintf(".%d", n)
 	}
+
 	l := &layout{builder: f.o.Builder, dir: f.path(suffix), spec: f.spec, opened: make(chan struct{})}
 	if err := l.build(ctx, b, o, minKiB, max(b.ArenaKiB, maxKiB)); err != nil {
 		return nil, f.adviseOption(err)
@@ -222,6 +235,7 @@ func (f *firmware) setWindow(l *layout, i *image.Image, w rpc.Window) error {
 		l.window = w
 		l.open()
 	}
+
 	if l.window != w && i == l.resident {
 		return failure.Errorf(failure.Internal, "boards %s have different windows: %v and %v", f.kind, l.window, w)
 	}
@@ -239,6 +253,8 @@ func (f *firmware) waitWindow(ctx context.Context, l *layout) (rpc.Window, error
 	case <-f.closed:
 		return rpc.Window{}, failure.Errorf(failure.Interrupted, "the run was closed")
 	}
+
+	// The layout opens also when the last place is given up.
 	if err := f.places.lost(); err != nil {
 		return rpc.Window{}, fmt.Errorf("no board %s is left: %w", f.kind, err)
 	}
@@ -263,6 +279,7 @@ func untilClosed(ctx context.Context, closed <-chan struct{}) (context.Context, 
 // boardDigest returns the digest of what determines images of a board, and how they are written: all of its file but
 // texts and how this computer reaches the board.
 func boardDigest(b *boards.Board) (string, error) {
+	// a copy, of which the fields that do not count are cleared
 	same := *b
 	same.Doc, same.Toolchain.Install, same.Link.Install = "", "", ""
 	same.Link.USB, same.Link.Interface, same.Link.Address = "", nil, ""
@@ -272,6 +289,7 @@ func boardDigest(b *boards.Board) (string, error) {
 		return "", err
 	}
 	text = append(text, b.Name...)
+	// a process is compiled for this computer
 	if b.ELF.Machine == "native" {
 		text = append(text, runtime.GOOS+runtime.GOARCH...)
 	}

@@ -32,12 +32,14 @@ func Func(id, function string, files []project.OperatorFile, args ...Arg) Candid
 		}
 		call, types = append(call, data), append(types, element)
 	}
+
 	wrapper := fmt.Appendf(nil, "\n#include <stdint.h>\n#include <tvm/runtime/c_runtime_api.h>\n"+
 		"#pragma GCC diagnostic push\n#pragma GCC diagnostic error \"-Wimplicit-function-declaration\"\n"+
 		"int %s(TVMValue* boardsmith_args, int* boardsmith_codes, int boardsmith_count, TVMValue* boardsmith_result,\n"+
 		"    int* boardsmith_result_code, void* boardsmith_resource) {\n  (void)%s(%s);\n  return 0;\n}\n"+
 		"#pragma GCC diagnostic pop\n", // a float would be passed as a double
 		entry, function, strings.Join(call, ",\n      "))
+
 	c := Candidate{ID: id, Entry: entry, Operators: project.Operators{Files: slices.Clone(files)}, Args: args}
 	word := regexp.MustCompile(`\b` + regexp.QuoteMeta(function) + `\b`)
 	for i, f := range c.Operators.Files {
@@ -46,6 +48,8 @@ func Func(id, function string, files []project.OperatorFile, args ...Arg) Candid
 			return c
 		}
 	}
+
+	// No file has the function: it is in an object, and args declare it.
 	declaration := fmt.Appendf(nil, "#include <stdint.h>\nvoid %s(%s);\n", function, strings.Join(types, ", "))
 	c.Operators.Files = append(c.Operators.Files, project.OperatorFile{
 		Name: entry + ".c", Data: append(declaration, wrapper...),
@@ -83,13 +87,16 @@ func ArgOf[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | f
 			shape = []int64{int64(v.Len())}
 		}
 	}
+
 	d := ndarray.DType{Code: ndarray.Int, Bits: uint8(element.Bits()), Lanes: 1}
+	// reflect has the kinds in this order: signed, unsigned, floating-point
 	switch {
 	case element.Kind() >= reflect.Float32:
 		d.Code = ndarray.Float
 	case element.Kind() >= reflect.Uint:
 		d.Code = ndarray.UInt
 	}
+
 	data, err := binary.Append([]byte{}, binary.LittleEndian, value)
 	if err != nil {
 		panic(err) // not of these types

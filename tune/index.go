@@ -31,6 +31,8 @@ func (l resultLine) MarshalJSON() ([]byte, error) {
 	case l.LeftOut != nil:
 		return json.Marshal(map[string]any{"left_out": l.LeftOut})
 	}
+
+	// A type without methods: MarshalJSON would call itself.
 	type plain resultLine
 	return json.Marshal(plain(l))
 }
@@ -95,6 +97,8 @@ func (x *index) add(offset int64, l resultLine) error {
 	for _, left := range l.LeftOut {
 		delete(x.labels, left)
 	}
+
+	// Only lines with an ID have a label or a result.
 	if l.ID == "" {
 		return nil
 	}
@@ -108,6 +112,8 @@ func (x *index) add(offset int64, l resultLine) error {
 	if l.Shares != "" {
 		return x.share(key, l.Shares)
 	}
+
+	// A result of its own replaces a shared one, and the reference has not confirmed it.
 	x.results[key] = offset
 	delete(x.shared, key)
 	delete(x.unproven, key)
@@ -131,6 +137,7 @@ func (x *index) share(key, other string) error {
 
 // root returns the key that has the result of a key.
 func (x *index) root(key string) string {
+	// This ends, since share accepts no cycle.
 	for {
 		next, ok := x.shared[key]
 		if !ok {
@@ -163,6 +170,8 @@ func (x *index) under(line, result Result, measuredID string) Result {
 	if line.Finished.After(r.Finished) {
 		r.Finished = line.Finished
 	}
+
+	// The build was the candidate's own, and all other times were of the measured one.
 	if line.ID != measuredID {
 		r.SameAs, r.Build, r.Wait, r.Load, r.Run = measuredID, line.Build, 0, 0, 0
 	}
@@ -181,6 +190,7 @@ func (x *index) current(lines map[int64]Result) (all []Result) {
 			continue
 		}
 		names = append(names, name)
+		// the label of the measured candidate, if it still has the result; else the first one below
 		if lines[offset].ID == name.ID {
 			measuredIDs[root] = name.ID
 		}

@@ -41,7 +41,9 @@ func (k *boardKind) measure(ctx context.Context, c Candidate) (Result, error) {
 		if !errors.As(err, &short) {
 			return result, err
 		}
+
 		minKiB = short.arenaKiB + 1
+		// Other errors are those of the next attempt.
 		if _, err := k.firmware.layoutFor(ctx, nil, minKiB); failure.Of(err) == failure.DoesNotFit {
 			result.Failure.Message += fmt.Sprintf("; the arena has %d KiB, and cannot have more: %v", short.arenaKiB, err)
 			return result, nil
@@ -54,9 +56,11 @@ func (k *boardKind) measureBeside(ctx context.Context, c Candidate, minKiB int) 
 	if _, err := k.firmware.waitWindow(ctx, k.firmware.current()); err != nil {
 		return Result{}, err
 	}
+
 	defer k.batcher.Begin()()
 	start := time.Now()
 	l, err := k.firmware.build(ctx, c, minKiB)
+	// without the time in which measurements held the build up
 	build := time.Since(start) - l.paused
 	if err != nil {
 		if f := buildFailure(err); f != nil && ctx.Err() == nil {
@@ -64,6 +68,7 @@ func (k *boardKind) measureBeside(ctx context.Context, c Candidate, minKiB int) 
 		}
 		return Result{}, err
 	}
+
 	if l.needsFirmware() {
 		return k.submit(ctx, c, l, build)
 	}
@@ -81,17 +86,21 @@ func (k *boardKind) shareOrSubmit(ctx context.Context, c Candidate, l load, buil
 		case <-ctx.Done():
 			return Result{}, failure.Stopped(ctx, "measure %s", c.ID)
 		}
+		// The first one may have no result to share.
 		if _, _, ok, err := k.recorder.store.find(shared.content); ok || err != nil {
 			return Result{sharedKey: shared.content, Build: build}, err
 		}
 		return k.submit(ctx, c, l, build)
 	}
+
 	defer close(shared.done)
 	result, err := k.submit(ctx, c, l, build)
 	if err == nil && (result.Failure == nil || !result.Failure.Retry) {
 		shared.content = c.content
 		return result, nil
 	}
+
+	// There is nothing to share: the next candidate with these bytes is measured.
 	k.twins.remove(key)
 	return result, err
 }
@@ -101,6 +110,7 @@ func (k *boardKind) submit(ctx context.Context, c Candidate, l load, build time.
 	j := &job{
 		cancelled: ctx.Done(), candidate: c, load: l, build: build, queued: time.Now(), outcomes: make(chan outcome, 1),
 	}
+
 	if l.needsFirmware() {
 		k.batcher.Add(j)
 		defer k.batcher.Done()
@@ -120,12 +130,14 @@ func (k *boardKind) await(ctx context.Context, j *job) (Result, error) {
 	case <-k.closed:
 		return Result{}, failure.Errorf(failure.Interrupted, "measure %s: the run was closed", j.candidate.ID)
 	case <-k.queue.Closed():
+		// A place may have finished it before the queue closed.
 		select {
 		case o = <-j.outcomes:
 		default:
 			o.err = errNoPlace
 		}
 	}
+
 	if errors.Is(o.err, errNoPlace) {
 		return Result{}, k.closeReason(ctx)
 	}
@@ -154,6 +166,7 @@ func (k *boardKind) buildBatch(ctx context.Context, jobs []*job) (built []*job) 
 		names[n] = fmt.Sprintf("boardsmith_candidate_%d", n)
 		candidates[names[n]] = j.candidate
 	}
+
 	i, l, err := k.firmware.buildBatch(ctx, candidates)
 	if err != nil && len(jobs) > 1 && ctx.Err() == nil && failure.Of(err) != failure.Host {
 		half := len(jobs) / 2
@@ -161,6 +174,7 @@ func (k *boardKind) buildBatch(ctx context.Context, jobs []*job) (built []*job) 
 		k.queue.Requeue(jobs[half:]...)
 		return nil
 	}
+
 	for n, j := range jobs {
 		j.aloneInFirmware = len(jobs) == 1
 		if err == nil {
@@ -183,6 +197,8 @@ func (k *boardKind) confirmJobs(ctx context.Context, jobs []*job) (results []Res
 	if _, err := k.firmware.waitWindow(ctx, k.firmware.current()); err != nil {
 		return nil, err
 	}
+
+	// a copy: a worker deletes cancelled jobs from its slice
 	k.queue.Requeue(slices.Clone(jobs)...)
 	for _, j := range jobs {
 		result, err := k.await(ctx, j)

@@ -52,12 +52,14 @@ func (l *layout) build(ctx context.Context, b *boards.Board, o boards.Options, m
 	if o.UploadKiB == 0 {
 		windows = windowSizes(b)
 	}
+
 	var err error
 	for _, o.UploadKiB = range windows {
 		if err = l.buildArena(ctx, b, o, minKiB, maxKiB); failure.Of(err) != failure.DoesNotFit {
 			break
 		}
 	}
+
 	if err == nil {
 		l.linker, err = l.folder.OperatorLinker(ctx)
 	}
@@ -77,12 +79,15 @@ func windowSizes(b *boards.Board) (sizes []int) {
 			size /= 2
 		}
 	}
+
+	// Without a memory map there is no region that could be too small.
 	if !mapped {
 		return []int{size}
 	}
 	for ; size > 0; size /= 2 {
 		sizes = append(sizes, size)
 	}
+	// 0: candidates come into firmware
 	if b.UploadKiB == 0 {
 		sizes = append(sizes, 0)
 	}
@@ -95,6 +100,7 @@ func (l *layout) buildArena(ctx context.Context, b *boards.Board, o boards.Optio
 	if !l.fixed {
 		o.ArenaKiB = maxKiB
 	}
+
 	for {
 		l.spec.Options = o
 		err := l.generateAndBuild(ctx)
@@ -103,14 +109,17 @@ func (l *layout) buildArena(ctx context.Context, b *boards.Board, o boards.Optio
 			l.arenaKiB = effective.ArenaKiB
 			return err
 		}
+
 		var large *project.FitError
 		if !errors.As(err, &large) || large.Part != "memory" || large.Region != b.Place.ArenaRegion() {
 			return err
 		}
+
 		least := max(minKiB, minArenaKiB)
 		if l.fixed || o.ArenaKiB <= least {
 			return leastArena(b, o, large)
 		}
+
 		o.ArenaKiB = max(o.ArenaKiB-int((large.Over+1023)/1024), least)
 	}
 }
@@ -123,6 +132,7 @@ func leastArena(b *boards.Board, o boards.Options, large *project.FitError) erro
 	if err != nil || stack <= 0 || b.Place.StackRegion() != b.Place.ArenaRegion() {
 		return fmt.Errorf("an arena of %d KiB: %w", o.ArenaKiB, large)
 	}
+
 	exact := *large
 	exact.Option = fmt.Sprintf("stack_bytes=%d", stack)
 	return fmt.Errorf("an arena of %d KiB fits with %s at most: %w", o.ArenaKiB, exact.Option, &exact)

@@ -27,10 +27,12 @@ type bench struct {
 func (b *bench) measure(ctx context.Context, c Candidate, l *load, best float64) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.o.measureTimeout())
 	defer cancel()
+
 	var result Result
 	if l.program != nil {
 		result = Result{Base: l.program.Base, Bytes: len(l.program.Bytes), elf: l.program.ELF}
 	}
+
 	start := time.Now()
 	code, err := b.loadCode(ctx, c, l)
 	if class := failure.Of(err); class == failure.Link || class == failure.DoesNotFit {
@@ -40,6 +42,7 @@ func (b *bench) measure(ctx context.Context, c Candidate, l *load, best float64)
 	if err != nil {
 		return result, err
 	}
+
 	err = b.loadArguments(ctx, c.Args)
 	// The device has no memory for the arguments. On one that is not fresh, another error of it can be the fault of an
 	// earlier candidate.
@@ -51,10 +54,12 @@ func (b *bench) measure(ctx context.Context, c Candidate, l *load, best float64)
 	if err != nil {
 		return result, errors.Join(err, code.unload(ctx))
 	}
+
 	result.Load = time.Since(start)
 	start = time.Now()
 	err = b.checkAndTime(ctx, code, l, best, &result)
 	result.Run = time.Since(start)
+
 	if f := candidateFailure(err); f != nil {
 		if faultOf(err) != nil {
 			b.args = nil // lost by the reset
@@ -62,9 +67,12 @@ func (b *bench) measure(ctx context.Context, c Candidate, l *load, best float64)
 		result.Failure, err = f, nil
 		result.Time, result.Samples, result.Cut, result.Interrupts, result.Disturbed = nil, nil, false, nil, false
 	}
+
 	if err != nil || b.args == nil {
 		return result, err
 	}
+
+	// Damaged arguments must not serve the next candidate.
 	if err = code.unload(ctx); err == nil && b.args.damaged {
 		err = b.freeArguments(ctx)
 	}
@@ -107,6 +115,7 @@ func (b *bench) loadArguments(ctx context.Context, args []Arg) (err error) {
 			return err
 		}
 	}
+
 	b.args, err = newArguments(ctx, b.session, args)
 	return err
 }
@@ -164,9 +173,11 @@ func (b *bench) checkAndTime(ctx context.Context, code loadedCode, l *load, best
 		}
 	}
 
+	// with the first inputs, for which outputs are expected
 	if err := b.args.use(ctx, false); err != nil {
 		return err
 	}
+
 	var samples []float64
 	if best > 0 && b.o.GiveUp > 0 {
 		limited, cancel := context.WithTimeout(ctx, b.o.CallTimeout)
@@ -238,18 +249,21 @@ func (r *Result) setTime(ctx context.Context, s *rpc.Session, samples []float64)
 	if err != nil {
 		return err
 	}
+
 	var quiet []float64
 	for i, sample := range samples {
 		if interrupts == nil || interrupts[i] == 0 {
 			quiet = append(quiet, sample)
 		}
 	}
+
 	if len(quiet) < len(samples) {
 		r.Interrupts = interrupts
 	}
 	if r.Disturbed = len(quiet) == 0; r.Disturbed {
 		quiet = samples
 	}
+
 	stats := rpc.StatsOf(quiet)
 	r.Time, r.Samples = &stats, samples
 	return nil

@@ -22,6 +22,7 @@ func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string
 			return nil, fmt.Errorf("the reference: %w", err)
 		}
 	}
+
 	words := o.words(boards)
 	if len(words) == 0 {
 		return nil, failure.New(failure.Config, "name at least one board", "a run without boards")
@@ -30,15 +31,19 @@ func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string
 	if err != nil {
 		return nil, err
 	}
+
 	st, err := openStore(dir)
 	if err != nil {
 		return nil, err
 	}
+
+	// Workers go on after this call: Close ends them, not the end of ctx.
 	workersCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r := &Run{
 		dir: dir, desk: desk, o: o, kinds: map[string]*boardKind{}, store: st, stop: stop, closed: workersCtx.Done(),
 		current: currentContents{byLabel: map[label]string{}},
 	}
+
 	err = st.keepSettings(o, boardFiles(words, o.Builder.Path))
 	if err == nil {
 		err = r.start(ctx, workersCtx, boards)
@@ -59,6 +64,7 @@ func (r *Run) start(ctx, workersCtx context.Context, boards []string) error {
 		}
 		workers = append(workers, w)
 	}
+
 	var supplies []*supply
 	for _, remote := range r.o.Remotes {
 		s, err := r.newSupply(ctx, remote)
@@ -67,6 +73,8 @@ func (r *Run) start(ctx, workersCtx context.Context, boards []string) error {
 		}
 		supplies = append(supplies, s)
 	}
+
+	// No worker starts before all kinds are built: an error leaves none.
 	for _, w := range workers {
 		r.workers.Go(func() { _ = w.run(workersCtx) }) // the kind has the error
 	}
@@ -84,6 +92,7 @@ func (r *Run) newWorker(ctx context.Context, word string, n int) (*worker, error
 	if err != nil {
 		return nil, err
 	}
+
 	k.places.add()
 	var place Place = &devicePlace{desk: r.desk, board: k.firmware.current().folder.Board(), which: which}
 	if r.o.Place != nil {

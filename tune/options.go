@@ -83,6 +83,8 @@ func (o Options) withDefaults() Options {
 	if o.FlashBatch == 0 {
 		o.FlashBatch = 8
 	}
+
+	// a copy: the caller's map does not change
 	o.Memory = maps.Clone(o.Memory)
 	maps.DeleteFunc(o.Memory, func(name string, m boards.Options) bool {
 		return name == "" && m == (boards.Options{})
@@ -118,6 +120,7 @@ func (o *Options) memory(kind string) (boards.Options, error) {
 	if !ok {
 		m = o.Memory[""]
 	}
+
 	others := slices.DeleteFunc(m.Set(), func(option string) bool { return slices.Contains(memoryOptions, option) })
 	if len(others) > 0 {
 		return m, failure.New(failure.Config, "candidates are measured with "+strings.Join(memoryOptions, ", ")+" alone",
@@ -142,6 +145,7 @@ func (o Options) prepare(dir string, words []string) (Options, string, error) {
 	if err := o.checkMemory(words); err != nil {
 		return o, "", err
 	}
+
 	if o.Builder == nil {
 		o.Builder = &project.Builder{}
 	}
@@ -160,6 +164,7 @@ func (o *Options) checkMemory(words []string) error {
 			kinds = append(kinds, kind)
 		}
 	}
+
 	for kind := range o.Memory {
 		if kind != "" && !slices.Contains(kinds, kind) {
 			return failure.Errorf(failure.Config, "options of board %q, but the run's boards are %s", kind,

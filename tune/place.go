@@ -40,6 +40,7 @@ func (p *devicePlace) Prepare(ctx context.Context, i *image.Image) (Tier, string
 			return "", "", err
 		}
 	}
+
 	report, err := p.device.Flash(ctx, i)
 	if report.Erased < report.Sectors {
 		return Sectors, report.Reason, err
@@ -82,6 +83,7 @@ func (p *devicePlace) Reset(ctx context.Context, try int) error {
 			return err
 		}
 	}
+
 	err := p.device.Close()
 	p.device = nil
 	return err

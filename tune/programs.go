@@ -46,18 +46,22 @@ func programPath(dir, key string) string {
 func (p *programs) keep(r Result, elf []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	key := r.key()
 	p.fastest = slices.DeleteFunc(p.fastest, func(t timedKey) bool { return t.key == key }) // may be measured again
 	p.failed = slices.DeleteFunc(p.failed, func(k string) bool { return k == key })
+
 	var dropped string
 	if r.Time == nil {
 		dropped = p.addFailed(key)
 	} else {
 		dropped = p.addTimed(timedKey{key, r.Time.Median})
 	}
+	// neither among the fastest nor a late failure
 	if dropped == key {
 		return nil
 	}
+
 	var errs []error
 	if dropped != "" {
 		if err := os.Remove(programPath(p.dir, dropped)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -72,6 +76,7 @@ func (p *programs) keep(r Result, elf []byte) error {
 
 // addTimed inserts t after those that are as fast, and returns the key that drops out, "" for none.
 func (p *programs) addTimed(t timedKey) (dropped string) {
+	// never equal, so that the place is behind equal times
 	i, _ := slices.BinarySearchFunc(p.fastest, t.median, func(other timedKey, median float64) int {
 		if other.median <= median {
 			return -1

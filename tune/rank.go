@@ -30,17 +30,20 @@ func Rank(results []Result) []Ranking {
 		if r.Time == nil || r.Disturbed || !(r.Time.Median >= 0) || math.IsInf(r.Time.Median, 1) {
 			continue
 		}
+
 		conditions := r.conditions()
 		i := slices.IndexFunc(all, func(k Ranking) bool { return k.Conditions == conditions })
 		if i < 0 {
 			i = len(all)
 			all = append(all, Ranking{Conditions: conditions, Baseline: r})
 		}
+		// The time of a cut result is one call's only.
 		if all[i].Baseline.Cut && !r.Cut {
 			all[i].Baseline = r
 		}
 		all[i].Results = append(all[i].Results, r)
 	}
+
 	for _, k := range all {
 		slices.SortStableFunc(k.Results, func(a, b Result) int { return cmp.Compare(a.Time.Median, b.Time.Median) })
 	}
@@ -54,6 +57,7 @@ func (r *Result) conditions() string {
 	if r.Tier != "" {
 		text += ", " + string(r.Tier)
 	}
+
 	platform := r.Platform
 	platform.Clock = rpc.HostClock // what proves it determines no time, and earlier records lack it
 	if p := platform.String(); p != "" {
@@ -92,17 +96,20 @@ func Correlations(results []Result) (all []Correlation) {
 			ram[r.label()] = r.Time.Median
 		}
 	}
+
 	inRAM, flash := map[string][]float64{}, map[string][]float64{}
 	for _, r := range results {
 		if t, ok := ram[label{r.Kind, r.Confirms}]; ok && r.Time != nil {
 			inRAM[r.Kind], flash[r.Kind] = append(inRAM[r.Kind], t), append(flash[r.Kind], r.Time.Median)
 		}
 	}
+
 	for _, kind := range slices.Sorted(maps.Keys(inRAM)) {
 		x, y := inRAM[kind], flash[kind]
 		if len(x) < 2 {
 			continue
 		}
+
 		rho := stat.Correlation(ranks(x), ranks(y), nil)
 		if math.IsNaN(rho) { // all times of one tier are equal
 			rho = 0

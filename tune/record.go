@@ -18,6 +18,7 @@ type recorder struct {
 func (r *recorder) stamp(c Candidate, result *Result) {
 	result.ID, result.Kind, result.Record, result.Finished = c.ID, r.kind, c.Record, time.Now().UTC()
 	result.Content, result.Toolchain = c.content, r.toolchain
+	// The result of an invalid record is a failure, and JSON could not contain the record.
 	if !json.Valid(result.Record) {
 		result.Record = nil
 	}
@@ -30,12 +31,15 @@ func (r *recorder) add(c Candidate, result Result) (Result, error) {
 
 func (r *recorder) write(c Candidate, result Result, write func(Result) error) (Result, error) {
 	r.stamp(c, &result)
+
 	elf := result.elf
 	result.elf = nil
+
 	if result.Failure != nil && result.Failure.Retry {
 		r.o.emit(Event{Board: result.Board, Text: "could not measure " + c.ID, Result: &result})
 		return result, nil
 	}
+
 	if elf != nil {
 		if err := r.programs.keep(result, elf); err != nil {
 			return Result{}, err
@@ -44,6 +48,7 @@ func (r *recorder) write(c Candidate, result Result, write func(Result) error) (
 	if err := write(result); err != nil {
 		return Result{}, err
 	}
+
 	r.o.emit(Event{Board: result.Board, Text: "finished " + c.ID, Result: &result})
 	return result, nil
 }
@@ -67,6 +72,8 @@ func (r *recorder) finish(j *job, result Result) {
 		j.outcomes <- outcome{result, err}
 		return
 	}
+
+	// No caller waits for the error.
 	if _, err := r.write(j.candidate, result, r.store.replace); err != nil {
 		r.o.emit(Event{Text: "measured " + j.candidate.ID + " again", Err: err})
 	}

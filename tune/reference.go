@@ -30,15 +30,18 @@ func (r *reference) check(ctx context.Context) (jobs []*job, err error) {
 	if r.candidate == nil {
 		return nil, nil
 	}
+
 	took, err := steadyTime(r.expected, r.drift, func() (float64, error) { return r.measure(ctx) })
 	jobs, r.unproven = r.unproven, nil
 	if err == nil && r.expected != 0 && !withinDrift(took, r.expected, r.drift) {
 		err = failure.Errorf(failure.Verify, "it takes %v, the median of %d measurements, and took %v before", seconds(took),
 			steadyCount, seconds(r.expected))
 	}
+
 	if err != nil {
 		return jobs, fmt.Errorf("the reference: %w", err)
 	}
+
 	if r.expected == 0 {
 		r.expected = took
 		r.compareWithOthers(took)
@@ -70,15 +73,20 @@ func (r *reference) prepare(ctx context.Context, minKiB int) error {
 	if r.load != nil && r.load.layout == s.firmware.current() && minKiB <= r.load.layout.arenaKiB {
 		return s.ensure(ctx, r.load)
 	}
+
+	// A build waits until no place holds the processors.
 	s.releaseProcessors()
+
 	in, err := s.firmware.layoutFor(ctx, r.candidate.Args, minKiB)
 	if err != nil {
 		return err
 	}
+
 	// The build waits until a place has opened the layout, and there may be no other place.
 	if err := s.ensure(ctx, &load{layout: in, image: in.resident}); err != nil {
 		return err
 	}
+
 	l, err := s.firmware.buildIn(ctx, in, *r.candidate)
 	if err != nil {
 		return err
@@ -86,6 +94,7 @@ func (r *reference) prepare(ctx context.Context, minKiB int) error {
 	if l.program == nil {
 		return failure.Errorf(failure.DoesNotFit, "%s", l.reason)
 	}
+
 	r.load, r.expected = &l, 0 // code at other addresses may take another time
 	return s.ensure(ctx, r.load)
 }
@@ -115,6 +124,7 @@ func (t *referenceTimes) set(place string, seconds float64) (others map[string]f
 	if t.times == nil {
 		t.times = map[string]float64{}
 	}
+
 	delete(t.times, place)
 	others = maps.Clone(t.times)
 	t.times[place] = seconds
@@ -137,6 +147,7 @@ func steadyTime(expected, drift float64, measure func() (float64, error)) (float
 			return t, nil
 		}
 	}
+
 	slices.Sort(times)
 	return times[len(times)/2], nil
 }

@@ -55,10 +55,13 @@ func (r *Run) newSupply(ctx context.Context, remote Remote) (*supply, error) {
 		return nil, failure.New(failure.Config, "offer a board with this key: "+failure.Target("serve"),
 			"tracker %s has no board of key %q; its keys: %s", remote.Tracker, remote.Key, keyList(keys))
 	}
+
 	k, err := r.kindOfBoard(ctx, remote.Board)
 	if err != nil {
 		return nil, err
 	}
+
+	// The supply counts as a place while boards may come, see follow.
 	k.places.add()
 	return &supply{remote: remote, run: r, kind: k, first: keys[remote.Key], gone: make(chan struct{})}, nil
 }
@@ -84,6 +87,7 @@ func (s *supply) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+
 		keys, err := serve.Keys(ctx, s.remote.Tracker)
 		if ctx.Err() != nil {
 			return
@@ -93,9 +97,11 @@ func (s *supply) follow(ctx context.Context) {
 		if n > 0 || used > 0 {
 			seen = time.Now()
 		}
+
 		if live > 0 && time.Since(seen) < s.run.o.flashTimeout() {
 			continue
 		}
+
 		if cause == nil {
 			cause = failure.Errorf(failure.BoardLost, "%v: no board is left", s.remote)
 		}
@@ -111,6 +117,7 @@ func (s *supply) grow(ctx context.Context, n int) (live, used int, cause error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.served = max(s.live, min(s.served, n)) // a board that was given up may come again
+
 	for ; s.served < min(n, maxRemotes); s.served++ {
 		s.live++
 		s.kind.places.add()
@@ -159,10 +166,12 @@ func (p *remotePlace) acquire(ctx context.Context) (name string, err error) {
 			return "", failure.Errorf(failure.BoardLost, "%v: no board is left", p.supply.remote)
 		case failure.Of(err) == failure.Config:
 			return "", err
+		// once, not at each attempt
 		case err.Error() != reported:
 			reported = err.Error()
 			p.supply.run.o.emit(Event{Board: p.name, Text: "waiting for a board", Err: err})
 		}
+
 		select {
 		case <-time.After(remoteRetry):
 		case <-waiting.Done():
@@ -177,6 +186,7 @@ func (p *remotePlace) connect(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	limited, cancel := context.WithTimeout(ctx, p.supply.run.o.StepTimeout)
 	defer cancel()
 	text, err := c.Describe(limited)
@@ -190,6 +200,7 @@ func (p *remotePlace) connect(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("key %s: server %s: %w", r.Key, c.Address(), err), c.Close())
 	}
+
 	p.client = c
 	p.supply.use(1)
 	return fmt.Sprintf("%s@%s", r.Key, machine(facts.Name, c.Address())), nil
@@ -234,14 +245,18 @@ func (p *remotePlace) Prepare(ctx context.Context, i *image.Image) (Tier, string
 	if err != nil {
 		return "", "", err
 	}
+
+	// without paths, which are those of this computer
 	description, err := json.Marshal(image.Image{Board: i.Board, BuildID: i.BuildID, Landmarks: i.Landmarks})
 	if err != nil {
 		return "", "", err
 	}
+
 	text, err := p.client.Prepare(ctx, description, file)
 	if err != nil {
 		return "", "", err
 	}
+
 	var done prepared
 	switch err := json.Unmarshal(text, &done); {
 	case err != nil:
@@ -249,6 +264,7 @@ func (p *remotePlace) Prepare(ctx context.Context, i *image.Image) (Tier, string
 	case done.Worn != nil:
 		return done.Tier, done.Reason, done.Worn
 	}
+
 	if p.device == nil || p.keeps != done.Keeps {
 		p.keeps = done.Keeps
 		p.device = p.supply.run.desk.AttachRemote(p.supply.kind.firmware.current().folder.Board(), p.keeps,

@@ -30,6 +30,7 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 	if before, err = findReproducible(dir, id, kind); err != nil {
 		return before, after, err
 	}
+
 	c, err := ReadCandidate(dir, before)
 	if err != nil {
 		return before, after, err
@@ -38,17 +39,21 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 	if err != nil {
 		return before, after, err
 	}
+
 	folder, err := scratch.Make("boardsmith-reproduce")
 	if err != nil {
 		return before, after, err
 	}
 	defer func() { err = errors.Join(err, folder.Remove()) }()
+
 	board = cmp.Or(board, old.Boards[before.Kind], before.Kind)
 	r, err := OpenRun(ctx, folder.Dir, desk, []string{board}, old.complete(o, before))
 	if err != nil {
 		return before, after, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
+
+	// A candidate in flash is measured in RAM first, then confirmed.
 	c.ID = cmp.Or(before.Confirms, before.ID)
 	after, err = r.Measure(ctx, c)
 	if err == nil && before.Confirms != "" {
@@ -64,6 +69,7 @@ func findReproducible(dir, id, kind string) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+
 	begin, end, _ := strings.Cut(id, "…")
 	named := slices.DeleteFunc(slices.Clone(all), func(r Result) bool { return r.ID != id })
 	if len(named) == 0 && begin != "" {
@@ -93,15 +99,18 @@ func findReproducible(dir, id, kind string) (Result, error) {
 // complete returns options with the settings in place of zero values, and with as many samples as an earlier result.
 func (s *settings) complete(o Options, earlier Result) Options {
 	samples := s.Samples
+	// a cut result has one sample, however many were to be taken
 	if !earlier.Cut && len(earlier.Samples) > 0 {
 		samples = len(earlier.Samples)
 	}
+
 	if len(o.Libraries) == 0 {
 		o.Libraries = s.Libraries
 	}
 	if len(o.Memory) == 0 {
 		o.Memory = s.memoryOf(earlier.Kind)
 	}
+
 	o.CallTimeout, o.Template = cmp.Or(o.CallTimeout, s.CallTimeout), cmp.Or(o.Template, s.Template)
 	o.Samples, o.MinSample = cmp.Or(o.Samples, samples), cmp.Or(o.MinSample, s.MinSample)
 	return o
@@ -116,6 +125,7 @@ func (r *Run) confirmOnly(ctx context.Context, inRAM Result) (Result, error) {
 	if len(confirmed) > 0 {
 		return confirmed[0], nil
 	}
+
 	reason := "it came into firmware"
 	switch {
 	case inRAM.Failure != nil:

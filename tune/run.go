@@ -75,6 +75,7 @@ func (r *Run) workerAt(k *boardKind, place Place, name string) *worker {
 		place: place, name: name, o: &r.o, firmware: k.firmware, gate: &r.gate, layout: l, image: l.resident,
 	}
 	s.changing, _ = place.(changingPlace)
+
 	reference := &reference{station: s, drift: r.o.Drift, others: &k.references}
 	if c := r.o.Reference; c != nil && (c.Kind == "" || c.Kind == k.name) {
 		reference.candidate = c
@@ -91,6 +92,7 @@ func (r *Run) newKind(ctx context.Context, b *boards.Board, word string) (*board
 		recorder: &recorder{kind: b.Name, o: &r.o, store: r.store, programs: programs{dir: r.dir}},
 	}
 	k.batcher = &schedule.Batcher[*job]{Size: r.o.FlashBatch, Release: k.queue.Requeue}
+
 	k.firmware = &firmware{
 		kind: b.Name, dir: r.dir, o: &r.o, board: b, gate: &r.gate, places: &k.places, closed: r.closed,
 		wanted: make(chan struct{}),
@@ -98,6 +100,7 @@ func (r *Run) newKind(ctx context.Context, b *boards.Board, word string) (*board
 			k.queue.Requeue(&job{isLayout: true, load: load{layout: l, image: l.resident}})
 		},
 	}
+
 	results, err := r.Results()
 	if err == nil {
 		err = k.recorder.programs.resume(results, k.name)
@@ -105,6 +108,7 @@ func (r *Run) newKind(ctx context.Context, b *boards.Board, word string) (*board
 	if err == nil {
 		err = k.firmware.open(ctx, word)
 	}
+
 	k.recorder.toolchain = k.firmware.toolchain
 	return k, err
 }
@@ -115,7 +119,9 @@ func (r *Run) Close() error {
 	for _, k := range r.kinds {
 		k.queue.Close()
 	}
+	// before the firmware is closed, which they use
 	r.workers.Wait()
+
 	var errs []error
 	for _, k := range r.kinds {
 		errs = append(errs, k.firmware.close())
@@ -142,6 +148,7 @@ func (r *Run) Measure(ctx context.Context, c Candidate) (Result, error) {
 	if c.Entry == "" {
 		return Result{}, failure.New(failure.Config, "give the name of its function", "candidate %q has no entry", c.ID)
 	}
+
 	k, err := r.kindOf(c)
 	if err != nil {
 		return Result{}, err
@@ -150,6 +157,7 @@ func (r *Run) Measure(ctx context.Context, c Candidate) (Result, error) {
 		return Result{}, err
 	}
 	r.current.set(label{k.name, c.ID}, c.content)
+
 	for {
 		finished, err := r.isFinished(c.content)
 		if err != nil {
@@ -158,12 +166,16 @@ func (r *Run) Measure(ctx context.Context, c Candidate) (Result, error) {
 		if finished {
 			return k.recorder.share(c, Result{}, c.content)
 		}
+
 		m, first := r.measuring.get(c.content)
 		if first {
+			// Deferred calls run in reverse: it is removed when the others look for the result.
 			defer close(m.done)
 			defer r.measuring.remove(c.content)
 			return r.measure(ctx, k, c)
 		}
+
+		// Another goroutine measures it. If that gives no result, this goroutine measures it.
 		select {
 		case <-m.done:
 		case <-ctx.Done():
@@ -202,6 +214,7 @@ func (r *Run) measure(ctx context.Context, k *boardKind, c Candidate) (result Re
 		if err != nil || result.ID == c.ID { // a worker has written it
 			return result, err
 		}
+
 		if result.Failure == nil || result.Failure.Blame != BlameHost {
 			break
 		}
@@ -209,11 +222,13 @@ func (r *Run) measure(ctx context.Context, k *boardKind, c Candidate) (result Re
 			suspicions++
 		}
 	}
+
 	if suspicions == maxHostTries && k.firmware.compilerWorks(ctx) {
 		f := result.Failure
 		f.Class, f.Blame, f.Retry = f.suspected, BlameCandidate, false
 		f.Message = fmt.Sprintf("the compiler fails each time, and not for another source: %s", f.Message)
 	}
+
 	if result.sharedKey != "" {
 		return k.recorder.share(c, Result{Build: result.Build}, result.sharedKey)
 	}
@@ -227,6 +242,7 @@ func (r *Run) LeaveOut(remove func(Candidate) bool) error {
 	if err != nil {
 		return err
 	}
+
 	var left []label
 	for _, result := range results {
 		if result.Confirms != "" {
@@ -240,5 +256,6 @@ func (r *Run) LeaveOut(remove func(Candidate) bool) error {
 			left = append(left, result.label())
 		}
 	}
+
 	return r.store.leaveOut(left)
 }

@@ -41,6 +41,7 @@ func (s *store) keepSettings(o Options, boardFiles map[string]string) error {
 	old, err := readSettings(s.dir)
 	current := settings{o.Template, o.Libraries, boardFiles, o.Memory, o.Samples, o.MinSample, o.CallTimeout}
 	hasResults := s.start > 0 && !errors.Is(err, fs.ErrNotExist)
+
 	if hasResults {
 		if err != nil {
 			return err
@@ -48,15 +49,18 @@ func (s *store) keepSettings(o Options, boardFiles map[string]string) error {
 		if err := cmp.Or(old.checkEqual(s.dir, o), old.checkFiles(s.dir, boardFiles)); err != nil {
 			return err
 		}
+
 		merged := map[string]string{}
 		maps.Copy(merged, old.Boards)
 		maps.Copy(merged, boardFiles)
+
 		if o.CallTimeout <= old.CallTimeout && maps.Equal(merged, old.Boards) {
 			return nil
 		}
 		current = old
 		current.Boards, current.CallTimeout = merged, max(o.CallTimeout, old.CallTimeout)
 	}
+
 	text, err := json.Marshal(current)
 	if err != nil {
 		return err

@@ -54,6 +54,7 @@ func (c *claims[K]) get(key K) (m *measurement, first bool) {
 	if c.all == nil {
 		c.all = map[K]*measurement{}
 	}
+
 	m, ok := c.all[key]
 	if !ok {
 		m = &measurement{done: make(chan struct{})}

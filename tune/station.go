@@ -55,6 +55,7 @@ func (s *station) acquire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	l := s.firmware.current()
 	s.name, s.layout, s.image, s.flashed = name, l, l.resident, flashed{}
 	return nil
@@ -67,6 +68,7 @@ func (s *station) isLost() bool { return s.changing != nil && s.changing.isLost(
 func (s *station) prepare(ctx context.Context, i *image.Image) error {
 	s.image = i
 	tier, reason, err := s.place.Prepare(ctx, i)
+	// The first flash of an image counts, not another one after a reset.
 	if err == nil && (s.flashed.tier == "" || s.flashed.image != i) {
 		s.flashed = flashed{i, tier, reason}
 	}
@@ -92,9 +94,11 @@ func (s *station) ensure(ctx context.Context, l *load) error {
 	if required == nil || required == s.image {
 		return nil
 	}
+
 	s.closeSession()
 	limited, cancel := context.WithTimeout(ctx, s.o.flashTimeout())
 	defer cancel()
+
 	oldImage, oldLayout := s.image, s.layout
 	s.layout = l.layout
 	if err := s.prepare(limited, required); err != nil {
@@ -126,6 +130,7 @@ func (s *station) openSession(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	s.bench = bench{o: s.o, session: session, fresh: true}
 	if err := s.identify(ctx); err != nil {
 		s.closeSession()
@@ -146,9 +151,11 @@ func (s *station) identify(ctx context.Context) error {
 	if len(windows) > 1 {
 		return failure.Errorf(failure.Transport, "%s has %d windows for code, not one", s.name, len(windows))
 	}
+
 	if s.platform, err = s.bench.session.Platform(ctx); err != nil {
 		return err
 	}
+
 	s.window = rpc.Window{}
 	if len(windows) == 1 {
 		s.window = windows[0]
@@ -160,6 +167,8 @@ func (s *station) closeSession() {
 	if s.bench.session == nil {
 		return
 	}
+
+	// The caller's context may have ended.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = s.bench.session.Close(ctx) // the link may be broken
@@ -196,6 +205,7 @@ func (s *station) acquireProcessors(ctx context.Context) (end func(), err error)
 	case !b.KeepsHostTime():
 		return s.gate.Work(ctx)
 	}
+
 	if s.endTiming == nil {
 		s.endTiming, err = s.gate.Time(ctx)
 	}

@@ -54,6 +54,7 @@ func openStore(dir string) (*store, error) {
 	if lock == nil {
 		return nil, fmt.Errorf("the run in %s %w", dir, ErrLocked)
 	}
+
 	s := &store{dir: dir, lock: lock, index: newIndex()}
 	s.file, err = os.OpenFile(filepath.Join(dir, resultsFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err == nil {
@@ -71,10 +72,13 @@ func (s *store) read() error {
 	if err != nil {
 		return err
 	}
+
 	for key := range s.index.unproven {
 		delete(s.index.results, key)
 	}
 	clear(s.index.unproven)
+
+	// A killed process may have left a part of a line.
 	if err := s.file.Truncate(size); err != nil {
 		return err
 	}
@@ -102,6 +106,7 @@ func (s *store) replace(r Result) error {
 func (s *store) share(r Result, c *candidateLine, key string) (result Result, added bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	own := r.label()
 	if added = !s.index.hasLabel(own, r.Content, key); added {
 		if err := s.append(resultLine{Result: r, Candidate: c, Shares: key}); err != nil {
@@ -144,9 +149,11 @@ func (s *store) leaveOut(labels []label) error {
 
 // append writes a line, whole or not at all. The caller holds s.mu.
 func (s *store) append(l resultLine) error {
+	// an earlier line describes it
 	if _, known := s.index.candidates[l.Content]; known {
 		l.Candidate = nil
 	}
+
 	text, err := json.Marshal(l)
 	if err != nil {
 		return fmt.Errorf("%s: %w", resultsFile, err)
@@ -154,15 +161,18 @@ func (s *store) append(l resultLine) error {
 	if s.file == nil {
 		return failure.Errorf(failure.Interrupted, "the run was closed")
 	}
+
 	offset, err := s.file.Seek(0, io.SeekCurrent)
 	if err != nil {
 		return err
 	}
 	if _, err := s.file.Write(append(text, '\n')); err != nil {
+		// The next line must not follow a part of this one.
 		truncateErr := s.file.Truncate(offset)
 		_, seekErr := s.file.Seek(offset, io.SeekStart)
 		return errors.Join(err, truncateErr, seekErr)
 	}
+
 	return s.index.add(offset, l)
 }
 
@@ -176,6 +186,7 @@ func (s *store) find(key string) (r Result, own, ok bool, err error) {
 	if !ok {
 		return Result{}, false, false, nil
 	}
+
 	l, err := s.line(offset, root)
 	return l.Result, offset >= s.start, err == nil, err
 }
@@ -184,6 +195,7 @@ func (s *store) find(key string) (r Result, own, ok bool, err error) {
 func (s *store) candidate(r Result) (Candidate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	content := strings.TrimSuffix(r.Content, flashSuffix)
 	offset, ok := s.index.candidates[content]
 	if !ok {
@@ -203,6 +215,7 @@ func (s *store) line(offset int64, key string) (l resultLine, err error) {
 		return l, err
 	}
 	defer f.Close() // only read
+
 	text, err := bufio.NewReader(io.NewSectionReader(f, offset, 1<<40)).ReadBytes('\n')
 	if err == nil {
 		err = json.Unmarshal(text, &l)
@@ -281,6 +294,7 @@ func readLines(dir string, f func(offset int64, l resultLine) error) error {
 		return err
 	}
 	defer file.Close() // only read
+
 	_, err = eachLine(file, file.Name(), f)
 	return err
 }
@@ -290,12 +304,14 @@ func eachLine(from io.Reader, name string, f func(offset int64, l resultLine) er
 	r := bufio.NewReader(from)
 	for n := 1; ; n++ {
 		text, err := r.ReadBytes('\n')
+		// also after a part of a line, which may be in the course of being written
 		if errors.Is(err, io.EOF) {
 			return size, nil
 		}
 		if err != nil {
 			return 0, err
 		}
+
 		var l resultLine
 		if err = json.Unmarshal(text, &l); err == nil {
 			err = l.check()
@@ -351,6 +367,7 @@ func (s *store) describe(kind, toolchain string, c *Candidate) error {
 	if err != nil {
 		return fmt.Errorf("candidate %s: %w", c.ID, err)
 	}
+
 	h := sha256.New()
 	for _, part := range [][]byte{text, tolerances, c.Record, []byte(kind), []byte(toolchain)} {
 		hashPart(h, part)
@@ -364,6 +381,7 @@ func (s *store) keepBlob(data []byte) (string, error) {
 	sum := sha256.Sum256(data)
 	name := hex.EncodeToString(sum[:])
 	path := blobPath(s.dir, name)
+	// The size shows a file that a loss of power has emptied.
 	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(data)) {
 		return name, nil
 	}
@@ -382,6 +400,7 @@ func writeAtomic(path string, data []byte, mode os.FileMode) error {
 	if err != nil {
 		return err
 	}
+
 	_, err = f.Write(data)
 	if err = errors.Join(err, f.Chmod(mode), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
@@ -405,6 +424,7 @@ func (l *candidateLine) candidate(dir string, r Result) (Candidate, error) {
 		}
 		c.Operators.Files = append(c.Operators.Files, project.OperatorFile{Name: f.Name, Data: data})
 	}
+
 	for _, a := range l.Args {
 		arg := Arg{Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol, Seed: a.Seed, Flash: a.Flash}
 		var err error
@@ -431,6 +451,7 @@ func readBlob(dir, name string) ([]byte, error) {
 	if err != nil || len(sum) != sha256.Size {
 		return nil, failure.Errorf(failure.Config, "%s: %q is no SHA-256", dir, name)
 	}
+
 	data, err := os.ReadFile(blobPath(dir, name))
 	if err != nil {
 		return nil, failure.New(failure.Config, "restore the run's folder, or measure it in another run", "%w", err)
@@ -438,6 +459,7 @@ func readBlob(dir, name string) ([]byte, error) {
 	if actual := sha256.Sum256(data); !bytes.Equal(actual[:], sum) {
 		return nil, failure.Errorf(failure.Config, "%s was changed: it is %x", blobPath(dir, name), actual)
 	}
+	// nil would be an argument without data
 	if data == nil {
 		data = []byte{}
 	}

@@ -36,10 +36,12 @@ func (w *worker) run(ctx context.Context) error {
 		w.leave()
 		err = w.use(ctx)
 	}
+
 	if w.idle && len(w.reference.unproven) > 0 {
 		// What this check does not confirm is measured again when the run is opened the next time.
 		_ = w.checkReference(context.WithoutCancel(ctx))
 	}
+
 	w.station.releaseProcessors()
 	w.station.closeSession()
 	err = errors.Join(err, w.station.place.Close())
@@ -102,22 +104,27 @@ func (w *worker) serve(ctx context.Context) error {
 			return err
 		}
 	}
+
 	queue := w.kind.queue
 	for {
 		if queue.Empty() {
 			w.station.releaseProcessors()
 		}
+
 		jobs := queue.Pop(ctx)
 		w.idle = jobs == nil
 		if ctx.Err() != nil {
 			return nil
 		}
 		jobs = slices.DeleteFunc(jobs, func(j *job) bool { return isClosed(j.cancelled) })
+
+		// Compilers need the processors, which the place may hold.
 		if len(jobs) > 0 && jobs[0].load.needsFirmware() && !jobs[0].isLayout {
 			w.station.releaseProcessors()
 			w.emit(fmt.Sprintf("building firmware of %d candidates", len(jobs)), nil)
 			jobs = w.kind.buildBatch(ctx, jobs)
 		}
+
 		if err := w.measureBatch(ctx, jobs); err != nil {
 			return err
 		}
@@ -132,6 +139,7 @@ func (w *worker) measureBatch(ctx context.Context, jobs []*job) error {
 		if !split && err == nil {
 			continue
 		}
+
 		for _, rest := range jobs[i+1:] {
 			if split {
 				rest.load.dropFirmware()
@@ -149,6 +157,7 @@ func (w *worker) measureJob(ctx context.Context, j *job) (split bool, err error)
 	if j.isLayout {
 		return false, w.takeLayout(ctx, j)
 	}
+
 	wait := time.Since(j.queued)
 	prepareErr := w.station.ensure(ctx, &j.load)
 	var result Result
@@ -156,6 +165,7 @@ func (w *worker) measureJob(ctx context.Context, j *job) (split bool, err error)
 		result, err = w.measureRepeatedly(ctx, j)
 	}
 	result.Wait = wait
+
 	if err == nil {
 		result.Platform = w.station.platform
 		w.station.setProvenance(&j.load, &result)
@@ -163,19 +173,24 @@ func (w *worker) measureJob(ctx context.Context, j *job) (split bool, err error)
 		w.finish(j, result)
 		return false, w.checkReferenceIfDue(ctx)
 	}
+
 	if ctx.Err() != nil {
 		j.fail(failure.Errorf(failure.Interrupted, "measure %s: the run was closed", j.candidate.ID))
 		return false, nil
 	}
+
 	j.attempts++
 	lost := w.station.isLost()
+	// If the firmware does not start, another of its candidates may be the cause.
 	if !lost && !w.wasKilled(err) && (prepareErr == nil || j.aloneInFirmware) {
 		j.suspicions++
 	}
 	if isWorn(err) {
 		j.attempts = maxAttempts // another attempt would be refused too
 	}
+
 	recoverErr := w.recover(ctx, err)
+	// once more: always if the place is given up, else within the limits
 	if recoverErr != nil && !lost || j.suspicions < maxSuspicions && j.attempts < maxAttempts {
 		if split = prepareErr != nil && !lost && j.load.program == nil; split {
 			j.load.dropFirmware()
@@ -183,6 +198,7 @@ func (w *worker) measureJob(ctx context.Context, j *job) (split bool, err error)
 		w.kind.queue.Requeue(j)
 		return split, recoverErr
 	}
+
 	result = Result{Failure: attemptsFailure(j, err), Wait: wait}
 	w.station.setProvenance(&j.load, &result)
 	w.finish(j, result)
@@ -266,15 +282,18 @@ func (w *worker) takeLayout(ctx context.Context, j *job) error {
 // finish delivers the result of a job. If the reference fails at the next check, the job is measured again.
 func (w *worker) finish(j *job, result Result) {
 	f := result.Failure
+	// boardKind.measure tries again beside a larger arena.
 	if f != nil && f.Class == failure.DoesNotFit && j.outcomes != nil && j.confirms == "" {
 		result.Build = j.build
 		j.outcomes <- outcome{result, &shortArenaError{j.load.layout.arenaKiB}}
 		return
 	}
+
 	if f == nil && w.reference.candidate != nil {
 		w.reference.unproven = append(w.reference.unproven, j)
 		result.Unproven = true
 	}
+
 	w.kind.recorder.finish(j, result)
 }
 
@@ -299,6 +318,7 @@ func (w *worker) checkReference(ctx context.Context) error {
 		}
 		return err
 	}
+
 	var keys []string
 	for _, j := range jobs {
 		keys = append(keys, j.candidate.content)
@@ -317,6 +337,7 @@ func (w *worker) recover(ctx context.Context, cause error) error {
 		if w.station.isLost() {
 			return cause
 		}
+
 		w.emit(fmt.Sprintf("recovering, try %d", try), cause)
 		l := w.kind.firmware.current()
 		err := w.station.restart(ctx, try, l, l.resident) // firmware with candidates may be the cause
@@ -326,6 +347,7 @@ func (w *worker) recover(ctx context.Context, cause error) error {
 		if err == nil {
 			return nil
 		}
+
 		cause = errors.Join(cause, err)
 	}
 	return cause

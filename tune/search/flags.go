@@ -54,6 +54,7 @@ func subject(word string) string {
 	if !hasFile {
 		file, flag = "", word
 	}
+
 	name, _, _ := strings.Cut(strings.TrimPrefix(flag, "--param="), "=")
 	if strings.HasPrefix(flag, "-O") {
 		name = "-O"

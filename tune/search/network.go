@@ -74,6 +74,7 @@ func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, 
 	if err != nil {
 		return nil, err
 	}
+
 	st, err := openStore(dir)
 	if err != nil {
 		return nil, err
@@ -82,6 +83,7 @@ func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, 
 		Network: n, store: st, idle: make(chan *networkPlace, len(places)), files: filesWithLoops(m), want: want,
 		seen: map[string]NetworkTrial{},
 	}
+
 	for _, t := range st.earlier {
 		if !n.Retry || t.Result.Failure == nil {
 			s.note(t)
@@ -91,6 +93,7 @@ func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, 
 		s.Builder = &project.Builder{}
 	}
 	s.Spec = s.Builder.Absolute(s.Spec)
+
 	var all []*networkPlace
 	for i, word := range places {
 		p := &networkPlace{search: s, desk: desk, name: fmt.Sprintf("%s#%d", word, i), dir: st.firmware(i)}
@@ -98,6 +101,7 @@ func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, 
 		all = append(all, p)
 		s.idle <- p
 	}
+
 	err = s.climb(ctx)
 	for _, p := range all {
 		err = errors.Join(err, p.close())
@@ -124,6 +128,7 @@ func Front(trials []NetworkTrial) []NetworkTrial {
 	slices.SortStableFunc(timed, func(a, b NetworkTrial) int {
 		return cmp.Or(cmp.Compare(a.seconds(), b.seconds()), cmp.Compare(a.Flash, b.Flash))
 	})
+
 	for _, t := range timed {
 		if len(front) == 0 || t.Flash < front[len(front)-1].Flash {
 			front = append(front, t)
@@ -140,6 +145,7 @@ func (t NetworkTrial) better(best NetworkTrial) bool {
 	if t.Result.Time == nil {
 		return false
 	}
+
 	a, b := t.seconds(), best.seconds()
 	return a < b*(1-thousandth) || a < b*(1+thousandth) && t.Flash < best.Flash
 }
@@ -176,6 +182,7 @@ func (s *networkSearch) climb(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	measured := 1
 	for improved := true; improved; {
 		improved = false
@@ -184,11 +191,13 @@ func (s *networkSearch) climb(ctx context.Context) error {
 			n := min(window, len(queue), s.Trials-measured)
 			tried := queue[:n]
 			queue = queue[n:]
+
 			trials, err := s.try(ctx, listOf(best.Flags), tried)
 			if err != nil {
 				return err
 			}
 			measured += n
+
 			kept := -1
 			for i, t := range trials {
 				if t.better(best) && (kept < 0 || t.seconds() < trials[kept].seconds()) {
@@ -198,11 +207,13 @@ func (s *networkSearch) climb(ctx context.Context) error {
 			if kept < 0 {
 				continue
 			}
+
 			for i, t := range trials { // other good changes are tried on top of the kept one
 				if i != kept && t.better(best) {
 					queue = append([]string{tried[i]}, queue...)
 				}
 			}
+
 			best, improved = trials[kept], true
 		}
 	}
@@ -239,6 +250,7 @@ func (s *networkSearch) measure(ctx context.Context, flags string) (NetworkTrial
 	if ok {
 		return t, nil
 	}
+
 	t, _, err := s.onPlace(ctx, flags, true)
 	if err != nil {
 		return t, err
@@ -257,13 +269,16 @@ func (s *networkSearch) onPlace(ctx context.Context, flags string, failures bool
 		defer func() { s.idle <- p }()
 		t = NetworkTrial{Flags: flags}
 		t.Result.ID, t.Result.Wait = cmp.Or(flags, noFlags), time.Since(queued)
+
 		outputs, err = p.measure(ctx, &t, failures)
+		// The place may be the cause: once more with the device attached anew.
 		if err != nil && ctx.Err() == nil && failures {
 			err = p.recover(err)
 			if err == nil {
 				outputs, err = p.measure(ctx, &t, failures)
 			}
 		}
+
 		t.Result.Finished = time.Now().UTC()
 		return t, outputs, err
 	case <-ctx.Done():
@@ -299,6 +314,7 @@ func (s *networkSearch) begin(ctx context.Context) (NetworkTrial, error) {
 	if err := s.compareWant(outputs); err != nil {
 		return t, err
 	}
+
 	s.first = outputs
 	if earlier, ok := s.seen[t.Flags]; ok {
 		if earlier.Result.Toolchain != t.Result.Toolchain {
@@ -312,6 +328,7 @@ func (s *networkSearch) begin(ctx context.Context) (NetworkTrial, error) {
 		}
 		return earlier, nil
 	}
+
 	if len(s.seen) > 0 {
 		return t, failure.New(failure.Config, "choose another folder", "the search in %s began with other flags", s.store.dir)
 	}
@@ -329,6 +346,7 @@ func (s *networkSearch) compareWant(outputs []*ndarray.Array) error {
 			return failure.Errorf(failure.Config, "output %d is %v %s, not %v %s", i, got.DType,
 				ndarray.ShapeString(got.Shape), want.DType, ndarray.ShapeString(want.Shape))
 		}
+
 		for k := range got.Len() {
 			limit := 0.0
 			if want.DType.Code == ndarray.Float {
@@ -354,6 +372,7 @@ func filesWithLoops(m *mlf.Model) []string {
 			all = append(all, path.Base(f.Name))
 		}
 	}
+	// flags for the only file are flags for all
 	if len(all) < 2 {
 		return nil
 	}

@@ -58,18 +58,22 @@ func (p *networkPlace) recover(cause error) error {
 func (p *networkPlace) measure(ctx context.Context, t *NetworkTrial, failures bool) ([]*ndarray.Array, error) {
 	r := &t.Result
 	r.Board, r.Tier = p.name, tune.Image
+
 	i, err := p.build(ctx, t)
 	var outputs []*ndarray.Array
 	if err == nil {
 		r.Kind, r.Image = p.project.Board().Name, i.ID()
 		outputs, err = p.run(ctx, i, r)
 	}
+
+	// Flags must not change the outputs.
 	if err == nil && p.search.first != nil {
 		err = checkEqual(outputs, p.search.first)
 	}
 	if err == nil {
 		return outputs, nil
 	}
+
 	if !failures || ctx.Err() != nil {
 		return nil, err
 	}
@@ -91,10 +95,12 @@ func (p *networkPlace) build(ctx context.Context, t *NetworkTrial) (i *image.Ima
 		return nil, failure.Stopped(ctx, "build with flags %s", t.Flags)
 	}
 	defer end()
+
 	start := time.Now()
 	defer func() { t.Result.Build = time.Since(start) }()
 	spec := p.search.Spec
 	spec.Options.OperatorFlags = t.Flags
+
 	if p.project == nil {
 		p.project, err = p.search.Builder.Generate(ctx, p.dir, spec)
 	} else {
@@ -109,6 +115,7 @@ func (p *networkPlace) build(ctx context.Context, t *NetworkTrial) (i *image.Ima
 	if t.Result.Toolchain, err = p.project.Toolchain(); err != nil {
 		return nil, err
 	}
+
 	u, err := p.project.Usage(i)
 	if err != nil {
 		return nil, err
@@ -121,6 +128,7 @@ func (p *networkPlace) build(ctx context.Context, t *NetworkTrial) (i *image.Ima
 // run writes the image to the device, runs the network and times it.
 func (p *networkPlace) run(ctx context.Context, i *image.Image, r *tune.Result) (outputs []*ndarray.Array, err error) {
 	enter := p.search.gate.Work
+	// Compilers would disturb times by this computer's clock.
 	if p.project.Board().KeepsHostTime() {
 		enter = p.search.gate.Time
 	}
@@ -129,10 +137,12 @@ func (p *networkPlace) run(ctx context.Context, i *image.Image, r *tune.Result) 
 		return nil, failure.Stopped(ctx, "measure with flags %s", r.ID)
 	}
 	defer end()
+
 	start := time.Now()
 	if err := p.attach(ctx); err != nil {
 		return nil, err
 	}
+
 	limited, cancel := context.WithTimeout(ctx, p.search.Limit)
 	defer cancel()
 	if _, err := p.device.Flash(limited, i); err != nil {
@@ -143,10 +153,12 @@ func (p *networkPlace) run(ctx context.Context, i *image.Image, r *tune.Result) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, session.Close(context.WithoutCancel(ctx))) }()
+
 	e, err := p.load(limited, session, r)
 	if err != nil {
 		return nil, err
 	}
+
 	r.Load = time.Since(start)
 	start = time.Now()
 	defer func() { r.Run = time.Since(start) }()
@@ -165,6 +177,7 @@ func (p *networkPlace) load(ctx context.Context, s *rpc.Session, r *tune.Result)
 	if r.Platform.Clock == rpc.InstructionClock {
 		_, r.Instruction = p.project.Board().InstructionClock()
 	}
+
 	if e, err = executor.Open(ctx, s, model); err != nil {
 		return nil, err
 	}
@@ -187,6 +200,7 @@ func (p *networkPlace) call(
 		}
 		outputs = append(outputs, a)
 	}
+
 	o := rpc.TimeOptions{Number: 1, Repeat: 1}
 	if p.project.Board().KeepsHostTime() { // times of this computer vary
 		o.Repeat, o.MinRepeat = 10, 10*time.Millisecond
@@ -194,6 +208,7 @@ func (p *networkPlace) call(
 	if r.Samples, err = e.Time(calls, o); err != nil {
 		return nil, err
 	}
+
 	stats := rpc.StatsOf(r.Samples)
 	r.Time = &stats
 	return outputs, nil
@@ -215,6 +230,7 @@ func (p *networkPlace) attach(ctx context.Context) (err error) {
 			"each trial would write the flash of board %s", p.project.Board().Name)
 		return errors.Join(err, d.Close())
 	}
+
 	p.device = d
 	return nil
 }

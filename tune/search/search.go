@@ -35,14 +35,17 @@ func Measure(ctx context.Context, run *tune.Run, s *space.Space, p space.Propose
 		var waiting []chan outcome
 		defer func() {
 			cancel()
+			// The caller may close the run, which they use.
 			for _, w := range waiting {
 				<-w
 			}
 		}()
+
 		for n := 0; ; {
 			for ; len(waiting) < inFlight && n < trials; n++ {
 				c, ok := p.Next()
 				if !ok {
+					// no more proposals; those under way are still reported
 					trials = n
 					break
 				}
@@ -53,12 +56,15 @@ func Measure(ctx context.Context, run *tune.Run, s *space.Space, p space.Propose
 					done <- outcome{Trial{c, result}, err}
 				}()
 			}
+
 			if len(waiting) == 0 {
 				if err := p.Err(); err != nil {
 					yield(Trial{}, err)
 				}
 				return
 			}
+
+			// in the order of the proposals, on which the next ones depend
 			o := <-waiting[0]
 			waiting = waiting[1:]
 			if o.err != nil {
@@ -105,6 +111,7 @@ func candidate(s *space.Space, c space.Config) tune.Candidate {
 	if len(shown) > maxShown {
 		shown = strings.ToValidUTF8(shown[:maxShown], "") + "…"
 	}
+
 	t := kernelCandidate(s)
 	t.ID, t.Operators.Flags = shown+" "+c.ID(), c.Flags()
 	return t
@@ -116,12 +123,14 @@ func kernelCandidate(s *space.Space) tune.Candidate {
 	for _, f := range s.Kernel {
 		files = append(files, project.OperatorFile(f))
 	}
+
 	var args []tune.Arg
 	for _, a := range s.Args {
 		args = append(args, tune.Arg{
 			DType: a.DType, Shape: a.Shape, Data: a.Data, Want: a.Want, RelTol: a.RelTol, AbsTol: a.AbsTol,
 		})
 	}
+
 	if s.Function != "" {
 		return tune.Func("", s.Function, files, args...)
 	}

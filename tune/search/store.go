@@ -46,6 +46,7 @@ func openStore(dir string) (*store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
+
 	lock, err := filelock.Open(filepath.Join(dir, lockFile))
 	if err != nil {
 		return nil, err
@@ -53,6 +54,7 @@ func openStore(dir string) (*store, error) {
 	if lock == nil {
 		return nil, fmt.Errorf("the run in %s %w", dir, tune.ErrLocked)
 	}
+
 	s := &store{dir: dir, lock: lock}
 	if err := s.read(); err != nil {
 		return nil, errors.Join(err, s.close())
@@ -79,9 +81,12 @@ func (s *store) read() error {
 		}
 		s.earlier = append(s.earlier, NetworkTrial{rec.Flags, rec.Flash, rec.RAM, r})
 	}
+
 	if s.file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644); err != nil {
 		return err
 	}
+
+	// A killed process may have left a part of a line.
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return err
@@ -97,6 +102,7 @@ func (s *store) add(t NetworkTrial) (err error) {
 	if err != nil {
 		return fmt.Errorf("trial %s: %w", t.Result.ID, err)
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, err = s.file.Write(append(line, '\n'))
