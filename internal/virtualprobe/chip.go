@@ -103,19 +103,25 @@ func New(ctx context.Context, model Model, o Options) (*Chip, error) {
 	if o.Wear == nil {
 		o.Wear = &Wear{}
 	}
+
 	m, err := startMachine(ctx, model.Program, model.Args, o.Log)
 	if err != nil {
 		return nil, err
 	}
+
 	c := &Chip{model: model, log: o.Log, machine: m, wear: o.Wear, claimed: make(chan struct{}, 1)}
+
+	// The core still stands before its first instruction.
 	if err := c.number(o.Chip); err != nil {
 		return nil, errors.Join(err, m.close())
 	}
 	c.core = newCore(m, model.wrap(m, o.Wear))
 	c.dap = &dap{bus: c.core, log: o.Log, id: model.dpID, apID: model.apID, block: model.apBlock}
+	// What was read ahead is void when memory may have changed.
 	c.core.seen = c.dap.forget
 	c.dap.fault = c.transfer
 	c.dap.reset()
+
 	if err := errors.Join(c.core.preload(erasedTo(o.Flash, int(model.flash.size))), c.core.systemReset()); err != nil {
 		return nil, errors.Join(err, m.close())
 	}
@@ -137,12 +143,15 @@ func (c *Chip) Load(flash []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dap.forget()
+
 	if err := c.ready(); err != nil {
 		return err
 	}
 	if err := c.machine.gdb.halt(); err != nil { // the core must not run while the flash changes
 		return err
 	}
+
+	// New content has no cells that read randomly.
 	c.wear.Unstable = nil
 	return errors.Join(c.core.preload(erasedTo(flash, int(c.model.flash.size))), c.core.systemReset())
 }
@@ -154,6 +163,7 @@ func (c *Chip) Swap(number int) error {
 	*c.wear = Wear{off: true} // a chip is not swapped under power
 	err := c.number(number)
 	c.mu.Unlock()
+
 	return errors.Join(err, c.Load(nil))
 }
 
@@ -175,10 +185,13 @@ func (c *Chip) Break(f Faults) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.faults, c.transfers = f, 0
+
+	// A probe that hangs answers again.
 	if c.hangs != nil {
 		close(c.hangs)
 		c.hangs = nil
 	}
+
 	c.wear.Stuck, c.wear.Weak, c.wear.cut = f.Stuck, f.Weak, f.Cut
 	c.dap.waits, c.dap.access, c.dap.waiting = f.Waits, 0, 0
 	if f.FallAfter == 0 {
@@ -194,6 +207,7 @@ func (c *Chip) fall() {
 	if len(all) == 0 {
 		return
 	}
+
 	if err := errors.Join(c.ready(), c.core.fallen(all)); err != nil {
 		c.log.Warn("fall", "error", err)
 	}
@@ -212,12 +226,15 @@ func (c *Chip) transfer() error {
 	if err := c.ready(); err != nil {
 		return errors.Join(errUnplugged, err)
 	}
+
 	if n := c.faults.UnplugAfter; n > 0 && c.transfers >= int64(n) {
 		c.faults.UnplugAfter = 0
 		return errUnplugged
 	}
+
 	if n := c.faults.HangAfter; n > 0 && c.transfers >= int64(n) {
 		c.faults.HangAfter = 0
+		// The lock is released meanwhile, so that Break can end the hang.
 		revived := make(chan struct{})
 		c.hangs = revived
 		c.mu.Unlock()
@@ -225,6 +242,7 @@ func (c *Chip) transfer() error {
 		c.mu.Lock()
 		return errUnplugged // the transfer in progress is cancelled
 	}
+
 	if n := c.faults.FallAfter; n > 0 && c.transfers >= int64(n) {
 		c.fall()
 	}
@@ -238,6 +256,7 @@ func (c *Chip) revive() error {
 	if !c.machine.dead.Load() && !c.wear.off {
 		return nil
 	}
+
 	lockedUp := c.machine.gaveUp.Load() && !c.wear.off
 	if err := c.machine.restart(context.Background()); err != nil {
 		return err
@@ -245,6 +264,7 @@ func (c *Chip) revive() error {
 	if lockedUp {
 		return c.core.relive()
 	}
+
 	c.wear.off, c.held, c.rests, c.resets = false, false, time.Time{}, c.machine.resets.Load()
 	c.dap.reset()
 	return c.core.powerUp()
@@ -267,18 +287,22 @@ const (
 func (c *Chip) pace() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if !c.rests.IsZero() {
 		if time.Now().Before(c.rests) {
 			return nil
 		}
 		return c.wake()
 	}
+
 	n := c.machine.resets.Load()
+	// A debugger's transfers show that the resets serve a purpose.
 	busy := n-c.resets > paceResets && c.transfers == c.looked
 	c.resets, c.looked = n, c.transfers
 	if !busy || c.machine.dead.Load() || c.core.loader != nil || !c.machine.gdb.running {
 		return nil
 	}
+
 	c.rests = time.Now().Add(paceRest)
 	return c.machine.gdb.halt()
 }
@@ -288,6 +312,7 @@ func (c *Chip) wake() error {
 	if c.rests.IsZero() {
 		return nil
 	}
+
 	c.rests, c.resets = time.Time{}, c.machine.resets.Load()
 	if c.machine.dead.Load() {
 		return nil
@@ -333,10 +358,12 @@ func (c *Chip) Flash() ([]byte, error) {
 	if err := c.ready(); err != nil {
 		return nil, err
 	}
+
 	words := make([]uint32, c.model.flash.size/4)
 	if err := c.core.ReadBlock(c.model.flash.base, words); err != nil {
 		return nil, err
 	}
+
 	b := make([]byte, 0, 4*len(words))
 	for _, w := range words {
 		b = binary.LittleEndian.AppendUint32(b, w)

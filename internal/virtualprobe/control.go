@@ -26,16 +26,20 @@ func (k *keeper) control(l net.Listener) {
 		if err != nil {
 			return
 		}
+
+		// Requests are answered one at a time: a client that sends none must not block the others.
 		_ = conn.SetDeadline(time.Now().Add(answerTimeout))
 		var q Request
 		if err := json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&q); err == nil {
 			_ = json.NewEncoder(conn).Encode(k.execute(q)) // a client that has disconnected needs no answer
 		}
+
 		if q.Do == "hold" {
 			k.clients.Add(1)
 			go k.hold(conn)
 			continue
 		}
+
 		conn.Close()
 		k.left()
 		if q.Do == "down" {
@@ -75,14 +79,17 @@ func (k *keeper) execute(q Request) Answer {
 	if !ok {
 		return Answer{Error: fmt.Sprintf("a keeper cannot %q; it can: %v", q.Do, slices.Sorted(maps.Keys(orders)))}
 	}
+
 	err := do(k, q)
 	if err == nil && q.Do != "status" && q.Do != "hold" { // status requests may be frequent
 		err = k.save()
 	}
+
 	a := Answer{
 		State: k.currentState(), Address: k.address, Busy: len(k.chip.claimed) > 0, Clients: k.clients.Load(),
 		Transfers: k.chip.Transfers(),
 	}
+
 	if err != nil {
 		a.Error = err.Error()
 	}
@@ -126,10 +133,12 @@ func (k *keeper) save() error {
 }
 
 func (k *keeper) saveFlash() error {
+	// A change is reported once: if it was not saved then, it still must be.
 	k.owes = k.chip.changed() || k.owes
 	if !k.owes {
 		return nil
 	}
+
 	flash, err := k.chip.Flash()
 	if err == nil {
 		err = atomicwriter.WriteFile(filepath.Join(k.dir, flashName), flash, 0o644)
@@ -144,6 +153,7 @@ func (k *keeper) saveState() error {
 	if err != nil || bytes.Equal(b, k.saved) {
 		return err
 	}
+
 	err = writeJSON(filepath.Join(k.dir, stateName), k.state)
 	if err == nil {
 		k.saved = b
@@ -174,11 +184,13 @@ func (k *keeper) toTerminal(f *os.File) {
 			time.Sleep(awaitStep)
 			continue
 		}
+
 		n, err := (*conn).Read(buf)
 		if err != nil {
 			time.Sleep(awaitStep) // wait for the next emulator
 			continue
 		}
+
 		open, err := terminalOpen(f)
 		if err != nil {
 			return

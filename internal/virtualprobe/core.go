@@ -101,6 +101,7 @@ func (c *core) Read(addr uint32, width int) (uint32, error) {
 			return v, nil
 		}
 	}
+
 	if err := c.progress(); err != nil {
 		return 0, err
 	}
@@ -129,9 +130,11 @@ func (c *core) Write(addr uint32, width int, v uint32) error {
 			return err
 		}
 	}
+
 	if c.loader != nil {
 		c.loader.wrote(addr, width, v)
 	}
+
 	if err := c.chipModel.Write(addr, width, v); err != nil || !c.runs() {
 		return err
 	}
@@ -147,6 +150,7 @@ func romWord(addr uint32) (uint32, bool) {
 		if addr < k.base+0xFD0 || addr >= k.base+0x1000 {
 			continue
 		}
+
 		words := [12]uint32{
 			0: 4,                                                 // PIDR4: Arm
 			4: k.part & 0xFF, 5: 0xB0 | k.part>>8, 6: 0x0B, 7: 0, // PIDR0 to 3
@@ -154,6 +158,7 @@ func romWord(addr uint32) (uint32, bool) {
 		}
 		return words[(addr-k.base-0xFD0)/4], true
 	}
+
 	if addr >= romTable && addr < romTable+0x1000 {
 		entries := []uint32{0xFFF0F003, 0xFFF02003, 0xFFF03003}
 		if i := (addr - romTable) / 4; i < uint32(len(entries)) {
@@ -182,6 +187,7 @@ func (c *core) readDebug(addr uint32) (uint32, bool, error) {
 	case regFPControl:
 		return c.fpCtrl&1 | breakpoints<<4, true, nil
 	}
+
 	if i := (addr - regFPComp0) / 4; addr >= regFPComp0 && i < breakpoints {
 		return c.comp[i], true, nil
 	}
@@ -198,6 +204,7 @@ func (c *core) poll() error {
 		if stopped, err = c.loader.run(); stopped {
 			err = errors.Join(err, c.endLoader())
 		}
+		// A core that is locked up neither runs nor halts.
 		if errors.Is(err, errLockup) {
 			c.lockup = true
 			return nil
@@ -205,6 +212,7 @@ func (c *core) poll() error {
 	} else {
 		stopped, err = c.m.gdb.stopped()
 	}
+
 	if err != nil || !stopped {
 		return err
 	}
@@ -218,6 +226,7 @@ func (c *core) status() (uint32, error) {
 	if err := c.poll(); err != nil {
 		return 0, err
 	}
+
 	v := c.ctrl | sRegReady | sRetire
 	switch {
 	case c.lockup:
@@ -225,6 +234,8 @@ func (c *core) status() (uint32, error) {
 	case !c.runs():
 		v |= sHalt
 	}
+
+	// Reading clears the bit.
 	if c.wasRst {
 		v |= sReset
 		c.wasRst = false
@@ -269,10 +280,12 @@ func (c *core) writeDebug(addr, v uint32) (bool, error) {
 
 // control executes a write to DHCSR.
 func (c *core) control(bits uint32) error {
+	// Without C_DEBUGEN these bits have no effect.
 	if bits&cDebugEn == 0 {
 		bits &^= cHalt | cStep | cMaskInts
 	}
 	c.ctrl = bits
+
 	switch {
 	case bits&cHalt != 0:
 		return c.halt()
@@ -284,10 +297,12 @@ func (c *core) control(bits uint32) error {
 }
 
 func (c *core) halt() error {
+	// A halt ends a lockup, too.
 	c.lockup = false
 	if !c.runs() {
 		return nil
 	}
+
 	c.dfsr |= dfsrHalted
 	c.seen()
 	if c.loader != nil {
@@ -309,6 +324,7 @@ func (c *core) step() error {
 	if c.runs() {
 		return nil
 	}
+
 	if err := c.setBreakpoints(); err != nil {
 		return err
 	}
@@ -320,15 +336,19 @@ func (c *core) resume() error {
 	if c.runs() || c.lockup {
 		return nil
 	}
+
 	c.seen()
 	pc, err := c.m.gdb.readRegister(15)
 	if err != nil {
 		return err
 	}
+
+	// Code in RAM is interpreted: the model must see each of its accesses to flash.
 	if isRAM(pc) {
 		c.loader, err = startLoader(c)
 		return err
 	}
+
 	if err := c.beforeRun(); err != nil {
 		return err
 	}
@@ -336,6 +356,7 @@ func (c *core) resume() error {
 		c.lockup = true
 		return err
 	}
+
 	if err := c.setBreakpoints(); err != nil {
 		return err
 	}
@@ -347,6 +368,8 @@ func (c *core) canRun(pc uint32) (bool, error) {
 	if !c.plain(pc) {
 		return false, nil
 	}
+
+	// Erased flash is no code.
 	half, err := c.Read(pc, 2)
 	return half != 0xFFFF, err
 }
@@ -357,6 +380,8 @@ func (c *core) wanted() map[uint32]bool {
 	if c.fpCtrl&1 == 0 {
 		return want
 	}
+
+	// A comparator matches the lower halfword of a word, the upper one, or both.
 	for _, v := range c.comp {
 		if v&1 != 0 && v>>30&1 != 0 {
 			want[v&0x1FFFFFFC] = true
@@ -384,6 +409,7 @@ func (c *core) setBreakpoints() error {
 			delete(c.active, a)
 		}
 	}
+
 	for a := range want {
 		if !c.active[a] {
 			if err := c.m.gdb.setBreakpoint(a, true); err != nil {
@@ -401,6 +427,7 @@ func (c *core) interrupt() (uint32, error) {
 	if c.ctrl&cMaskInts != 0 || c.shadow[coreMasks]&primaskBit != 0 {
 		return 0, nil
 	}
+
 	table, err := c.chipModel.Read(regVTOR, 4)
 	if err != nil {
 		return 0, err
@@ -408,6 +435,7 @@ func (c *core) interrupt() (uint32, error) {
 	if v, err := c.chipModel.Read(regSysTick, 4); err != nil || v&sysTickOn == sysTickOn {
 		return table + 4*sysTickNo, err
 	}
+
 	for i := range uint32(iserWords) {
 		v, err := c.chipModel.Read(regISER+4*i, 4)
 		if err != nil || v != 0 {
@@ -430,10 +458,12 @@ func (c *core) transfer(reg uint32, write bool) error {
 	if reg == 17 { // the main stack pointer is in use
 		n, real = 13, true
 	}
+
 	var err error
 	switch {
 	case real && write:
 		v := c.data
+		// The Thumb bit is not a part of the program counter.
 		if reg == 15 {
 			v &^= 1
 		}
@@ -460,17 +490,20 @@ func (c *core) systemReset() error {
 	if err := c.m.reset(); err != nil {
 		return err
 	}
+
 	c.seen()
 	clear(c.shadow)
 	c.wasRst, c.lockup = true, false
 	if err := c.afterReset(); err != nil {
 		return err
 	}
+
 	if c.demcr&vcReset != 0 && c.ctrl&cDebugEn != 0 {
 		c.ctrl |= cHalt
 		c.dfsr |= dfsrVCatch
 		return nil
 	}
+
 	c.ctrl &^= cHalt
 	return c.resume()
 }
@@ -490,12 +523,14 @@ func (c *core) fallen(all map[uint32]byte) error {
 	if err := c.m.gdb.halt(); err != nil {
 		return err
 	}
+
 	c.seen()
 	for off, bits := range all {
 		if err := c.fall(off, bits); err != nil {
 			return err
 		}
 	}
+
 	if !ran {
 		return nil
 	}
@@ -507,8 +542,10 @@ func (c *core) relive() error {
 	if err := c.restarted(); err != nil {
 		return err
 	}
+
 	c.seen()
 	c.loader, c.lockup = nil, true
+	// The new emulator has no breakpoints yet.
 	clear(c.active)
 	c.ctrl &^= cHalt
 	return nil

@@ -151,6 +151,7 @@ func (d *dap) readAP(reg uint32) (uint32, ack) {
 	if d.refuses() {
 		return 0, ackFault
 	}
+
 	v, err := d.accessRead(d.sel&0xF0 | reg)
 	if err != nil {
 		return 0, d.faulted(err)
@@ -181,15 +182,18 @@ func (d *dap) busy() bool {
 	if d.waits == 0 || d.refuses() {
 		return false
 	}
+
 	if d.waiting == 0 {
 		if d.access++; d.access < d.waits {
 			return false
 		}
 		d.access, d.waiting = 0, waitsInRow+1
 	}
+
 	if d.waiting--; d.waiting == 0 {
 		return false
 	}
+
 	d.overrun = d.ctrl&statOrunDetect != 0
 	return true
 }
@@ -234,6 +238,7 @@ func (d *dap) accessWrite(reg, v uint32) error {
 	if d.sel>>24 != 0 {
 		return nil
 	}
+
 	switch reg {
 	case apCSW:
 		// Sizes of 8, 16 and 32 bits; single increments only: a packed one reads back as none.
@@ -273,9 +278,11 @@ func (d *dap) advance() {
 // memoryRead reads at TAR into the byte lanes of its address.
 func (d *dap) memoryRead() (uint32, error) {
 	width := 1 << (d.csw & 7)
+	// Only plain memory is read ahead: reading a peripheral may have effects.
 	if width == 4 && d.csw&0x30 == 0x10 && d.bus.plain(d.tar) {
 		return d.sequential()
 	}
+
 	v, err := d.bus.Read(d.tar&^uint32(width-1), width)
 	return v << (8 * (d.tar & 3 &^ uint32(width-1))), err
 }
@@ -286,14 +293,18 @@ func (d *dap) sequential() (uint32, error) {
 	if d.tar >= d.aheadAddr && i < uint32(len(d.ahead)) && !d.bus.runs() {
 		return d.ahead[i], nil
 	}
+
+	// A block ends at a multiple of its size, and so inside one memory.
 	n := readAhead - int(d.tar/4)%readAhead
 	if d.bus.runs() {
 		n = 1
 	}
 	words := make([]uint32, n)
+
 	if err := d.bus.ReadBlock(d.tar&^3, words); err != nil {
 		return 0, err
 	}
+
 	d.ahead, d.aheadAddr = words, d.tar&^3
 	return words[0], nil
 }

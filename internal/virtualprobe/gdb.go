@@ -24,6 +24,7 @@ type gdbStub struct {
 func dialGDB(conn net.Conn) (*gdbStub, error) {
 	g := &gdbStub{conn: conn, said: make(chan string, 16)}
 	go g.listen()
+
 	for _, hello := range []string{"qSupported:xmlRegisters=arm", "qXfer:features:read:target.xml:0,ffb", "?"} {
 		if _, err := g.ask(hello); err != nil {
 			return nil, err
@@ -40,6 +41,7 @@ func (g *gdbStub) listen() {
 		if _, err := r.ReadString('$'); err != nil {
 			return
 		}
+
 		body, err := r.ReadString('#')
 		if err != nil {
 			return
@@ -47,6 +49,7 @@ func (g *gdbStub) listen() {
 		if _, err := r.Discard(2); err != nil { // the checksum, which is not needed on a socket
 			return
 		}
+
 		if _, err := g.conn.Write([]byte("+")); err != nil {
 			return
 		}
@@ -85,6 +88,7 @@ func (g *gdbStub) ask(packet string) (string, error) {
 	if err := g.send(packet); err != nil {
 		return "", err
 	}
+
 	answer, err := g.receive()
 	if err == nil && strings.HasPrefix(answer, "E") {
 		err = fmt.Errorf("gdbstub: %s answered %s", packet, answer)
@@ -106,9 +110,13 @@ func (g *gdbStub) halt() error {
 	if !g.running {
 		return nil
 	}
+
+	// The byte 3 interrupts the core, outside of packets.
 	if _, err := g.conn.Write([]byte{3}); err != nil {
 		return fmt.Errorf("%w: %w", ErrGone, err)
 	}
+
+	// One answer follows, whether this or a breakpoint has stopped the core.
 	_, err := g.receive()
 	g.running = false
 	return err
@@ -144,6 +152,7 @@ func (g *gdbStub) readRegister(n int) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	b, err := hex.DecodeString(s)
 	if err != nil || len(b) != 4 {
 		return 0, fmt.Errorf("gdbstub: register %d is %q", n, s)

@@ -30,11 +30,13 @@ func replaceConstant(pid int, program string, old, new []byte) error {
 		return fmt.Errorf("identity of the emulated chip: %w", err)
 	}
 	defer maps.Close()
+
 	memory, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
 	if err != nil {
 		return fmt.Errorf("identity of the emulated chip: %w", err)
 	}
 	defer memory.Close()
+
 	var found []int64
 	for lines := bufio.NewScanner(maps); lines.Scan(); {
 		var from, to int64
@@ -44,6 +46,7 @@ func replaceConstant(pid int, program string, old, new []byte) error {
 		if _, err := fmt.Sscanf(lines.Text(), "%x-%x", &from, &to); err != nil {
 			continue
 		}
+
 		text := make([]byte, to-from)
 		if _, err := memory.ReadAt(text, from); err != nil {
 			continue // this mapping cannot be read
@@ -52,6 +55,7 @@ func replaceConstant(pid int, program string, old, new []byte) error {
 			found = append(found, from+int64(i))
 		}
 	}
+
 	if len(found) != 1 {
 		return fmt.Errorf("identity of the emulated chip: %d places in %s hold it", len(found), program)
 	}

@@ -101,10 +101,13 @@ func (j *jtag) clock(tms, tdi uint8) {
 	if j.second != nil {
 		tdi = j.second.clock(tms, tdi)
 	}
+
+	// The edge that leaves the state shifts the last bit.
 	switch j.state {
 	case tapShiftDR, tapShiftIR:
 		j.shift = j.shift>>1 | uint64(tdi)<<(j.length-1)
 	}
+
 	j.state = tapNext[j.state][tms&1]
 	switch j.state {
 	case tapReset:
@@ -112,12 +115,14 @@ func (j *jtag) clock(tms, tdi uint8) {
 	case tapCaptureDR:
 		j.captureDR()
 	case tapCaptureIR:
+		// The two lowest bits must read as 01.
 		j.shift, j.length = 1, 4
 	case tapUpdateIR:
 		j.ir = uint8(j.shift & 0xF)
 	case tapUpdateDR:
 		j.updateDR()
 	}
+
 	j.tdo = uint8(j.shift & 1)
 }
 
@@ -141,9 +146,11 @@ func (j *jtag) updateDR() {
 	if j.wait && j.ir != irAbort {
 		return
 	}
+
 	j.began = j.ir == irAPAcc
 	read, reg, v := j.shift&1 != 0, uint32(j.shift>>1&3)<<2, uint32(j.shift>>3)
 	var a ack
+
 	switch {
 	case j.ir == irAbort && !read:
 		a = j.dap.writeDP(dpAbort, v)
@@ -153,6 +160,7 @@ func (j *jtag) updateDR() {
 		}
 		var got uint32
 		got, a = j.dap.readDP(reg)
+		// RDBUFF only fetches the result of an earlier scan.
 		if reg != dpReadBuf {
 			j.result = got
 		}
@@ -170,6 +178,7 @@ func (j *jtag) updateDR() {
 	case j.ir == irAPAcc:
 		a = j.dap.writeAP(reg, v)
 	}
+
 	j.gone = j.gone || a == ackGone
 }
 
@@ -178,6 +187,7 @@ func (t *bypassTAP) clock(tms, tdi uint8) uint8 {
 	if t.state == tapShiftDR || t.state == tapShiftIR {
 		t.shift = t.shift>>1 | uint64(tdi)<<(t.length-1)
 	}
+
 	t.state = tapNext[t.state][tms&1]
 	switch t.state {
 	case tapReset:
@@ -192,6 +202,7 @@ func (t *bypassTAP) clock(tms, tdi uint8) uint8 {
 	case tapUpdateIR:
 		t.ir = uint32(t.shift & (1<<t.irLength - 1))
 	}
+
 	return out
 }
 
@@ -202,19 +213,24 @@ func (c *Chip) serveBitbang(rw io.ReadWriter) error {
 		return errBusy
 	}
 	defer free()
+
 	j := newJTAG(c.dap, c.model.jtagID, c.model.secondTAP())
 	r, w := bufio.NewReaderSize(rw, 64<<10), bufio.NewWriter(rw)
 	tck := uint8(0)
+
 	for {
+		// Answers are collected while further input is there: most requests are single bits.
 		if r.Buffered() == 0 {
 			if err := w.Flush(); err != nil {
 				return err
 			}
 		}
+
 		b, err := r.ReadByte()
 		if err != nil {
 			return err
 		}
+
 		switch {
 		case b >= '0' && b <= '7':
 			v := b - '0'
@@ -235,6 +251,7 @@ func (c *Chip) serveBitbang(rw io.ReadWriter) error {
 		case b == 'Q':
 			return w.Flush()
 		}
+
 		if j.gone {
 			return errUnplugged
 		}

@@ -123,11 +123,13 @@ func Keep(args []string) error {
 		fmt.Fprintf(flags.Output(), "%s keeps one emulated chip. Package emulated starts it; nobody types its arguments.\n",
 			Program)
 	}
+
 	protocol := flags.Int("protocol", 0, "")
 	stays := flags.Duration("stays", lingers, "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+
 	if *protocol != keeperProtocol || flags.NArg() != 1 {
 		return fmt.Errorf("this keeper speaks protocol %d, and was started for %d with %d folders: install the one of "+
 			"this boardsmith",
@@ -153,11 +155,13 @@ func Find(last string) (string, error) {
 		}
 		return abspath.Of(path), nil
 	}
+
 	if self, err := os.Executable(); err == nil {
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), Program)); err == nil {
 			return path, nil
 		}
 	}
+
 	for _, name := range []string{Program, last} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
@@ -179,17 +183,21 @@ func upFor(ctx context.Context, find func() (string, error), dir, model string, 
 	if _, ok := Models[model]; !ok {
 		return Answer{}, fmt.Errorf("there is no emulated chip %q", model)
 	}
+
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Answer{}, err
 	}
 	if err := firstState(dir, model); err != nil {
 		return Answer{}, err
 	}
+
+	// Only the end of the caller's context is Stopped: the limit here is a failure.
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, firstAnswers)
 	defer cancel()
 	var ended <-chan error // receives the end of the keeper started here; nil: none was started
 	program := ""
+
 	for {
 		if a, err := Ask(ctx, dir, Request{Do: "status"}); err == nil {
 			return a, nil
@@ -205,6 +213,7 @@ func upFor(ctx context.Context, find func() (string, error), dir, model string, 
 				return Answer{}, err
 			}
 		}
+
 		select {
 		case err := <-ended:
 			if err != nil {
@@ -219,6 +228,8 @@ func upFor(ctx context.Context, find func() (string, error), dir, model string, 
 		case <-time.After(asksEvery):
 			continue
 		}
+
+		// The other keeper gets time before it is asked.
 		select {
 		case <-ctx.Done():
 		case <-time.After(asksEvery):
@@ -252,6 +263,7 @@ func startKeeper(program, dir string, stays time.Duration) (<-chan error, error)
 		return nil, err
 	}
 	defer log.Close()
+
 	cmd := exec.Command(program, "-protocol", strconv.Itoa(keeperProtocol), "-stays", stays.String(), dir)
 	cmd.Dir = dir
 	if temp := os.Getenv("TMPDIR"); temp != "" {
@@ -262,6 +274,7 @@ func startKeeper(program, dir string, stays time.Duration) (<-chan error, error)
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
+
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	return ended, nil
@@ -276,6 +289,7 @@ func Ask(ctx context.Context, dir string, q Request) (Answer, error) {
 func askFor(ctx context.Context, dir string, q Request, within time.Duration) (Answer, error) {
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
+
 	a, conn, err := dialAndAsk(limited, dir, q)
 	if conn != nil {
 		conn.Close()
@@ -309,14 +323,18 @@ func dialAndAsk(ctx context.Context, dir string, q Request) (a Answer, conn net.
 	if conn, err = dialShort(ctx, &d, filepath.Join(dir, controlName)); err != nil {
 		return Answer{}, nil, err
 	}
+
+	// Encoder and decoder do not end with ctx: closing the connection ends them.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
+
 	if err := json.NewEncoder(conn).Encode(q); err != nil {
 		return Answer{}, conn, err
 	}
 	if err := json.NewDecoder(conn).Decode(&a); err != nil {
 		return Answer{}, conn, err
 	}
+
 	if a.Error != "" {
 		return a, conn, errors.New(a.Error)
 	}
@@ -328,10 +346,12 @@ func Down(ctx context.Context, dir string) error {
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, firstAnswers)
 	defer cancel()
+
 	if _, err := Ask(ctx, dir, Request{Do: "down"}); err != nil {
 		return err
 	}
 	for {
+		// The keeper removes this file after it has saved.
 		if _, err := os.Stat(filepath.Join(dir, addressName)); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -391,6 +411,7 @@ func keep(dir string, stays time.Duration) error {
 	if err := os.Truncate(filepath.Join(dir, logName), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err // the log of earlier keepers
 	}
+
 	k := &keeper{dir: dir, log: hclog.New(&hclog.LoggerOptions{Output: os.Stderr}), done: make(chan struct{})}
 	b, err := os.ReadFile(filepath.Join(dir, stateName))
 	if err != nil {
@@ -400,18 +421,24 @@ func keep(dir string, stays time.Duration) error {
 		return fmt.Errorf("%s: %w", stateName, err)
 	}
 	k.state.Serial = SerialOf(dir)
+
 	if err := k.powerUp(); err != nil {
 		return err
 	}
 	defer func() { _ = k.chip.Close() }()
+
 	closers, err := k.open()
+	// Also after an error, before which some may have been opened.
 	for _, c := range closers {
 		defer c.Close()
 	}
 	if err != nil {
 		return err
 	}
+
 	defer os.Remove(filepath.Join(dir, addressName))
+
+	// The wait for the first client begins.
 	k.left()
 	k.wait(stays)
 	return k.save()
@@ -423,10 +450,12 @@ func (k *keeper) powerUp() error {
 	if !ok {
 		return fmt.Errorf("there is no emulated chip %q", k.state.Model)
 	}
+
 	flash, err := os.ReadFile(filepath.Join(k.dir, flashName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+
 	wear := &Wear{
 		Erases: slices.Clone(k.state.Erases), Stuck: maps.Clone(k.state.Stuck), Weak: maps.Clone(k.state.Weak),
 		Unstable: maps.Clone(k.state.Unstable),
@@ -442,6 +471,7 @@ func (k *keeper) open() (closers []io.Closer, err error) {
 		return closers, err
 	}
 	closers = append(closers, control)
+
 	for _, f := range []struct {
 		address *string
 		serve   func(io.ReadWriter) error
@@ -454,6 +484,7 @@ func (k *keeper) open() (closers []io.Closer, err error) {
 		*f.address = l.Addr().String()
 		go k.accept(l, f.serve)
 	}
+
 	host, terminal, err := pty.Open()
 	if err != nil {
 		return closers, err
@@ -465,11 +496,14 @@ func (k *keeper) open() (closers []io.Closer, err error) {
 	if err != nil {
 		return closers, err
 	}
+
 	go k.serveUART(host)
 	k.address.PID = os.Getpid()
 	if err := writeJSON(filepath.Join(k.dir, addressName), k.address); err != nil {
 		return closers, err
 	}
+
+	// Answers have the addresses, which are complete only now.
 	go k.control(control)
 	return closers, nil
 }
@@ -517,6 +551,7 @@ func (k *keeper) awaitClient(f *os.File) bool {
 		if err != nil || open {
 			return open
 		}
+
 		select {
 		case <-k.done:
 			return false
@@ -533,6 +568,7 @@ func (k *keeper) wait(stays time.Duration) {
 	defer tick.Stop()
 	pace := time.NewTicker(paceStep)
 	defer pace.Stop()
+
 	for {
 		select {
 		case <-k.done:
@@ -547,6 +583,7 @@ func (k *keeper) wait(stays time.Duration) {
 			if k.clients.Load() == 0 && time.Since(time.Unix(0, k.since.Load())) > stays {
 				return
 			}
+
 			if err := k.chip.Alive(); err != nil {
 				k.log.Error("the emulator has ended", "error", err)
 				return

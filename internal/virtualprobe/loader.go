@@ -36,9 +36,11 @@ func startLoader(c *core) (*loader, error) {
 		}
 		l.cpu.r[i] = v
 	}
+
 	l.cpu.r[pc] &^= 1
 	psr, err := c.m.gdb.readRegister(gdbXPSR)
 	l.cpu.n, l.cpu.z, l.cpu.c, l.cpu.v = psr>>31&1 != 0, psr>>30&1 != 0, psr>>29&1 != 0, psr>>28&1 != 0
+
 	if err == nil {
 		l.vector, err = c.interrupt()
 	}
@@ -50,6 +52,7 @@ func (l *loader) interrupted() error {
 	if l.vector == 0 {
 		return nil
 	}
+
 	handler, err := l.Read(l.vector, 4)
 	if err != nil || handler == erasedWord {
 		return errors.Join(err, errLockup)
@@ -68,15 +71,18 @@ func (l *loader) run() (stopped bool, err error) {
 	if err := l.interrupted(); err != nil {
 		return true, err
 	}
+
 	var before [16]uint32
 	at := l.cpu.r[pc]
 	for range slice {
+		// The code has jumped back, as at the end of a loop's turn.
 		if now := l.cpu.r[pc]; now < at {
 			if l.cpu.r == before && !l.asked {
 				return false, nil
 			}
 			before, l.asked = l.cpu.r, false
 		}
+
 		at = l.cpu.r[pc]
 		if l.c.breaks(l.cpu.r[pc]) {
 			return true, nil
@@ -90,12 +96,14 @@ func (l *loader) run() (stopped bool, err error) {
 
 // finish returns the registers to the emulator.
 func (l *loader) finish() error {
+	// The Thumb bit is always set.
 	psr := uint32(1 << 24)
 	for i, f := range []bool{l.cpu.v, l.cpu.c, l.cpu.z, l.cpu.n} {
 		if f {
 			psr |= 1 << (28 + i)
 		}
 	}
+
 	errs := []error{l.c.m.drain()}
 	for i, v := range l.cpu.r {
 		errs = append(errs, l.c.m.gdb.writeRegister(i, v))
@@ -109,6 +117,7 @@ func (l *loader) Read(addr uint32, width int) (uint32, error) {
 		l.asked = true
 		return l.c.chipModel.Read(addr, width)
 	}
+
 	line := l.lines[addr/cacheLine]
 	if line == nil {
 		line = make([]uint32, cacheLine/4)
@@ -117,6 +126,7 @@ func (l *loader) Read(addr uint32, width int) (uint32, error) {
 		}
 		l.lines[addr/cacheLine] = line
 	}
+
 	return line[addr%cacheLine/4] >> (8 * (addr & 3)) & (1<<(8*width) - 1), nil
 }
 

@@ -63,6 +63,7 @@ func (m *machine) restart(ctx context.Context) error {
 func (m *machine) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+
 	ends := make([]*net.UnixListener, 3) // the emulator connects to them
 	for i, name := range []string{"qtest", "gdb", "serial"} {
 		// gone when it is closed
@@ -73,6 +74,7 @@ func (m *machine) start(ctx context.Context) error {
 		defer l.Close()
 		ends[i] = l
 	}
+
 	socket := func(name string) string { return "socket,id=" + name + ",path=" + filepath.Join(m.folder.Dir, name) }
 	all := append([]string{
 		"-S", "-nodefaults", "-display", "none", "-accel", "tcg", "-qmp", "stdio",
@@ -80,12 +82,14 @@ func (m *machine) start(ctx context.Context) error {
 		"-chardev", socket("gdb"), "-gdb", "chardev:gdb",
 		"-chardev", socket("serial"), "-serial", "chardev:serial",
 	}, m.args...)
+
 	p, err := transport.StartProcess(ctx,
 		transport.ProcessConfig{Path: m.program, Args: all, Env: []string{"PATH=" + os.Getenv("PATH")}, Log: m.log})
 	if err != nil {
 		return err
 	}
 	m.process, m.said = p, make(chan qmpLine, 16)
+
 	var conns [3]net.Conn
 	for i, l := range ends {
 		if d, ok := ctx.Deadline(); ok {
@@ -98,11 +102,13 @@ func (m *machine) start(ctx context.Context) error {
 		}
 		conns[i] = limitedConn{conn, answerTimeout}
 	}
+
 	m.qtest = newQtest(conns[0])
 	m.serial.Store(&conns[2])
 	if m.gdb, err = dialGDB(conns[1]); err != nil {
 		return err
 	}
+
 	m.dead.Store(false)
 	go m.listen(p, m.said)
 	if m.adapt != nil {
@@ -110,6 +116,8 @@ func (m *machine) start(ctx context.Context) error {
 			return err
 		}
 	}
+
+	// QMP accepts no command before this one.
 	return m.qmp("qmp_capabilities", "")
 }
 
@@ -146,10 +154,12 @@ func (m *machine) listen(p *transport.Process, into chan<- qmpLine) {
 			m.gaveUp.Store(errors.As(err, &ended) && ended.GaveUp())
 			return
 		}
+
 		var said qmpLine
 		if json.Unmarshal(line, &said) != nil {
 			continue
 		}
+
 		switch {
 		case said.Event == resetEvent && said.Data.Guest:
 			m.resets.Add(1)
@@ -175,6 +185,8 @@ func (m *machine) qmp(command, event string) error {
 	if err := m.process.Write(ctx, fmt.Appendf(nil, "{\"execute\":%q}\n", command)); err != nil {
 		return fmt.Errorf("%w: %w", ErrGone, err)
 	}
+
+	// Answer and event come in any order.
 	for returned, occurred := false, event == ""; !returned || !occurred; {
 		select {
 		case message, ok := <-m.said:
@@ -214,6 +226,7 @@ func (m *machine) end() error {
 	if m.gdb != nil {
 		_ = m.gdb.conn.Close()
 	}
+
 	if m.process == nil {
 		return nil
 	}

@@ -56,9 +56,11 @@ func (n *nrf51) Read(addr uint32, width int) (uint32, error) {
 	case nrfConfig:
 		return n.config, nil
 	}
+
 	if v, ok := factory[addr&^3]; ok {
 		return v >> (8 * (addr & 3)) & (1<<(8*width) - 1), nil
 	}
+
 	v, err := n.machine.Read(addr, width)
 	if addr < n.size() && len(n.wear.Unstable) > 0 {
 		v = n.seen(addr, width, v)
@@ -126,16 +128,19 @@ func (n *nrf51) size() uint32 { return nrfBytes }
 
 // eraseAll erases page by page if some pages can no longer be erased.
 func (n *nrf51) eraseAll(v uint32) error {
+	// The attempt counts for each page, also if the page is stuck.
 	erasable := true
 	for page := range int(n.size() / nrfPage) {
 		erasable = n.wear.erased(page) && erasable
 	}
+
 	if erasable {
 		for page := range n.size() / nrfPage {
 			n.blank(page)
 		}
 		return n.machine.Write(nrfEraseAll, 4, v)
 	}
+
 	for page := range n.size() / nrfPage {
 		if !n.wear.Stuck[int(page)] {
 			n.blank(page)
@@ -152,11 +157,13 @@ func (n *nrf51) erasePage(addr uint32) error {
 	if page >= n.size()/nrfPage || !n.wear.erased(int(page)) {
 		return nil
 	}
+
 	if n.wear.cuts(true) {
 		cells := n.flash[page*nrfPage:][:nrfPage]
 		copy(cells, n.wear.torn(page*nrfPage, cells, erasedPage))
 		return errPowerCut
 	}
+
 	n.blank(page)
 	return n.machine.Write(nrfErasePg, 4, addr)
 }
@@ -172,13 +179,16 @@ var erasedPage = bytes.Repeat([]byte{0xFF}, nrfPage)
 func (n *nrf51) program(addr uint32, width int, v uint32) error {
 	cells, after := n.flash[addr:][:width], make([]byte, width)
 	for i := range uint32(width) {
+		// Programming only clears bits, and a weak bit stays.
 		v |= uint32(n.wear.weak(addr+i)) << (8 * i)
 		after[i] = cells[i] & byte(v>>(8*i))
 	}
+
 	if n.wear.cuts(false) {
 		copy(cells, n.wear.torn(addr, cells, after))
 		return errPowerCut
 	}
+
 	copy(cells, after)
 	n.wear.settled(addr, after, false)
 	return n.machine.Write(addr, width, v)
@@ -188,6 +198,8 @@ func (n *nrf51) fall(off uint32, bits byte) error {
 	n.flash[off] &^= bits
 	n.unsaved = true
 	word := binary.LittleEndian.Uint32(n.flash[off&^3:])
+
+	// Programmed through the controller, whose mode is restored.
 	return errors.Join(n.machine.Write(nrfConfig, 4, 1), n.machine.Write(off&^3, 4, word),
 		n.machine.Write(nrfConfig, 4, n.config))
 }
@@ -201,18 +213,22 @@ func (n *nrf51) preload(flash []byte) error {
 // fill erases the emulator's flash and writes it through its controller, without wear.
 func (n *nrf51) fill() error {
 	flash := n.wear.seenAll(n.flash)
+
 	for _, w := range []struct{ addr, v uint32 }{{nrfConfig, 2}, {nrfEraseAll, 1}, {nrfConfig, 1}} {
 		if err := n.machine.Write(w.addr, 4, w.v); err != nil {
 			return err
 		}
 	}
+
 	for i := 0; i < len(flash); i += 4 {
+		// An erased word is there already.
 		if v := binary.LittleEndian.Uint32(flash[i:]); v != 0xFFFFFFFF {
 			if err := n.machine.Write(uint32(i), 4, v); err != nil {
 				return err
 			}
 		}
 	}
+
 	return n.machine.Write(nrfConfig, 4, n.config)
 }
 

@@ -21,13 +21,16 @@ func terminalOpen(f *os.File) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+
 	open := false
 	control := raw.Control(func(fd uintptr) {
+		// POLLHUP shows that no program has the other side open.
 		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		if _, err = unix.Poll(p, 0); err == nil || err == unix.EINTR {
 			open, err = p[0].Revents&unix.POLLHUP == 0, nil
 		}
 	})
+
 	if control != nil {
 		return false, control
 	}

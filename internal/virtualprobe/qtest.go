@@ -39,16 +39,21 @@ func (q *qtest) reply() (string, error) {
 	if err := q.w.Flush(); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrGone, err)
 	}
+
 	_ = q.conn.SetReadDeadline(time.Now().Add(answerTimeout)) // the read returns the error
 	for {
 		line, err := q.r.ReadString('\n')
 		if err != nil {
 			return "", fmt.Errorf("%w: %w", ErrGone, err)
 		}
+
 		line = strings.TrimSpace(line)
+
+		// An interrupt, which is no answer.
 		if strings.HasPrefix(line, "IRQ ") {
 			continue
 		}
+
 		rest, ok := strings.CutPrefix(line, "OK")
 		if !ok {
 			return "", fmt.Errorf("qtest: %s", line)
@@ -62,6 +67,7 @@ func (q *qtest) drain() error {
 	for q.pending > 0 {
 		q.pending--
 		if _, err := q.reply(); err != nil {
+			// After an error no answer can be assigned to its command.
 			q.pending = 0
 			return err
 		}
@@ -85,11 +91,13 @@ func (q *qtest) Read(addr uint32, width int) (uint32, error) {
 	if err := q.drain(); err != nil {
 		return 0, err
 	}
+
 	fmt.Fprintf(q.w, "read%s 0x%x\n", widths[width], addr)
 	s, err := q.reply()
 	if err != nil {
 		return 0, err
 	}
+
 	v, err := strconv.ParseUint(s, 0, 64)
 	if err != nil {
 		return 0, fmt.Errorf("qtest: %w", err)
@@ -101,6 +109,7 @@ func (q *qtest) ReadBlock(addr uint32, words []uint32) error {
 	if err := q.drain(); err != nil {
 		return err
 	}
+
 	for len(words) > 0 {
 		n := min(len(words), maxBlock)
 		fmt.Fprintf(q.w, "b64read 0x%x 0x%x\n", addr, 4*n) // the plain read command is slower: it formats byte by byte
@@ -108,6 +117,7 @@ func (q *qtest) ReadBlock(addr uint32, words []uint32) error {
 		if err != nil {
 			return err
 		}
+
 		b, err := base64.StdEncoding.DecodeString(s)
 		if err != nil || len(b) != 4*n {
 			return fmt.Errorf("qtest: read of %d bytes answered %d characters", 4*n, len(s))

@@ -57,15 +57,18 @@ type remote struct {
 // serveRemote answers requests until the client disconnects.
 func (c *Chip) serveRemote(rw io.ReadWriter) error {
 	s := &remote{chip: c}
+	// Without the probe, each request is answered with an error.
 	free := c.claim(claimsRemote)
 	s.busy = free == nil
 	if !s.busy {
 		defer free()
 	}
+
 	lines := bufio.NewScanner(rw)
 	lines.Buffer(make([]byte, 64<<10), maxRequest)
 	w := bufio.NewWriter(rw)
 	out := json.NewEncoder(w)
+
 	for lines.Scan() {
 		answer, ended := s.answer(lines.Bytes())
 		if err := out.Encode(answer); err != nil {
@@ -87,12 +90,14 @@ func (s *remote) answer(line []byte) (a remoteAnswer, err error) {
 	if err := json.Unmarshal(line, &q); err != nil {
 		return remoteAnswer{Status: remoteError, Error: err.Error()}, nil
 	}
+
 	a.ID = q.ID
 	handler := remoteHandlers[q.Request]
 	if handler == nil {
 		a.Status, a.Error = remoteError, "unknown request "+q.Request
 		return a, nil
 	}
+
 	switch {
 	case s.gone:
 		err = errUnplugged
@@ -101,6 +106,7 @@ func (s *remote) answer(line []byte) (a remoteAnswer, err error) {
 	default:
 		s.chip.exclusively(func() { a.Result, err = handler(s, q.Arguments) })
 	}
+
 	switch {
 	case errors.Is(err, errUnplugged):
 		a.Status, a.Error = remoteDisconnected, err.Error()
@@ -157,6 +163,7 @@ func (s *remote) property(args []json.RawMessage) (any, error) {
 	if err := decode(args, &name); err != nil {
 		return nil, err
 	}
+
 	switch name {
 	case "vendor_name":
 		return "boardsmith", nil
@@ -255,6 +262,7 @@ func (s *remote) readAPs(args []json.RawMessage) (any, error) {
 	if n > maxRequest/16 {
 		return nil, fmt.Errorf("%d reads at once", n)
 	}
+
 	values := make([]uint32, n)
 	for i := range values {
 		v, a := s.access(reg)
@@ -272,6 +280,7 @@ func (s *remote) writeAPs(args []json.RawMessage) (any, error) {
 	if err := decode(args, &reg, &values); err != nil {
 		return nil, err
 	}
+
 	for _, v := range values {
 		if a := s.change(reg, v); a != ackOK {
 			return nil, a.error()
@@ -297,6 +306,7 @@ func decode(args []json.RawMessage, into ...any) error {
 	if len(args) < len(into) {
 		return fmt.Errorf("%d arguments where %d are needed", len(args), len(into))
 	}
+
 	for i, p := range into {
 		if err := json.Unmarshal(args[i], p); err != nil {
 			return fmt.Errorf("argument %d: %w", i, err)

@@ -111,6 +111,7 @@ func (f *stm32f4) Read(addr uint32, width int) (uint32, error) {
 		}
 		return v, nil
 	}
+
 	v, ok := f4Identity[addr&^3]
 	if !ok {
 		v, ok = f.register(addr &^ 3)
@@ -142,6 +143,7 @@ func (f *stm32f4) ReadBlock(addr uint32, words []uint32) error {
 	if _, ok := f.inFlash(addr); !ok {
 		return f.machine.ReadBlock(addr, words)
 	}
+
 	for i := range words {
 		v, err := f.Read(addr+uint32(4*i), 4)
 		if err != nil {
@@ -156,6 +158,7 @@ func (f *stm32f4) Write(addr uint32, width int, v uint32) error {
 	if off, ok := f.inFlash(addr); ok {
 		return f.program(off, width, v)
 	}
+
 	switch addr {
 	case f4Key:
 		f.key(v)
@@ -177,6 +180,7 @@ func (f *stm32f4) key(v uint32) {
 		f.jammed = true
 		return
 	}
+
 	f.keys++
 	if f.keys == 2 {
 		f.ctrl &^= f4Lock
@@ -188,13 +192,17 @@ func (f *stm32f4) control(v uint32) error {
 	if f.ctrl&f4Lock != 0 {
 		return nil
 	}
+
 	if v&f4Lock != 0 {
+		// The next unlock begins with the first key.
 		f.keys = 0
 	}
+
 	f.ctrl = v &^ f4Start
 	if v&f4Start == 0 {
 		return nil
 	}
+
 	f.busy = f4BusyReads
 	var errs []error
 	switch {
@@ -205,6 +213,7 @@ func (f *stm32f4) control(v uint32) error {
 	case v&f4SER != 0:
 		errs = append(errs, f.erase(int(v>>3&15)))
 	}
+
 	f.stat |= f4EOP
 	return errors.Join(errs...)
 }
@@ -214,21 +223,27 @@ func (f *stm32f4) erase(sector int) error {
 		f.stat |= f4WrpErr
 		return nil
 	}
+
 	from := uint32(0)
 	for _, kib := range f4Sectors[:sector] {
 		from += kib << 10
 	}
+
+	// The attempt counts even if the sector is stuck.
 	if !f.wear.erased(sector) {
 		f.stat |= f4WrpErr
 		return nil
 	}
+
 	f.stale, f.unsaved = true, true
 	cells := f.flash[from:][:f4Sectors[sector]<<10]
 	blank := bytes.Repeat([]byte{0xFF}, len(cells))
+
 	if f.wear.cuts(true) {
 		copy(cells, f.wear.torn(from, cells, blank))
 		return errPowerCut
 	}
+
 	copy(cells, blank)
 	f.wear.settled(from, blank, true)
 	return nil
@@ -250,15 +265,18 @@ func (f *stm32f4) program(off uint32, width int, v uint32) error {
 		f.stat |= f4ParErr
 		return nil
 	}
+
 	f.busy, f.stale, f.unsaved = f4BusyReads, true, true
 	cells, after := f.flash[off:][:width], make([]byte, width)
 	for i := range uint32(width) {
 		after[i] = cells[i] & (byte(v>>(8*i)) | f.wear.weak(off+i))
 	}
+
 	if f.wear.cuts(false) {
 		copy(cells, f.wear.torn(off, cells, after))
 		return errPowerCut
 	}
+
 	copy(cells, after)
 	f.wear.settled(off, after, false)
 	f.stat |= f4EOP
@@ -281,6 +299,7 @@ func (f *stm32f4) restarted() error {
 func (f *stm32f4) beforeRun() error {
 	const part = 4 << 10
 	flash := f.wear.seenAll(f.flash)
+
 	for i := 0; i < len(flash) && f.stale; i += part {
 		content := flash[i : i+part]
 		if bytes.Equal(content, f.rom[i:i+part]) {
@@ -291,6 +310,7 @@ func (f *stm32f4) beforeRun() error {
 		}
 		copy(f.rom[i:], content)
 	}
+
 	f.stale = false
 	return nil
 }

@@ -36,6 +36,7 @@ func (t *thumb) load(addr uint32, width int) uint32 {
 		t.fail(fmt.Errorf("unaligned read at 0x%08x", addr))
 		return 0
 	}
+
 	v, err := t.mem.Read(addr, width)
 	t.fail(err)
 	return v
@@ -46,6 +47,7 @@ func (t *thumb) store(addr uint32, width int, v uint32) {
 		t.fail(fmt.Errorf("unaligned write at 0x%08x", addr))
 		return
 	}
+
 	t.fail(t.mem.Write(addr, width, v))
 }
 
@@ -108,24 +110,31 @@ func (t *thumb) step() (stop bool, err error) {
 	if t.err != nil {
 		return true, t.err
 	}
+
 	if op>>8 == 0xBE {
 		return true, nil
 	}
+
 	length, known := uint32(2), true
 	skip := false
 	quiet := t.it != 0 // inside an IT block 16-bit data processing leaves the flags
+
 	if t.it != 0 {
 		skip = !t.holds(uint32(t.it >> 4))
+		// The block ends, or the mask moves to the condition of its next instruction.
 		if t.it&7 == 0 {
 			t.it = 0
 		} else {
 			t.it = t.it&0xE0 | t.it<<1&0x1F
 		}
 	}
+
+	// Instructions of 32 bits begin with 0b11101, 0b11110 or 0b11111.
 	if op>>11 >= 0x1D {
 		length = 4
 		op = op<<16 | t.load(at+2, 2)
 	}
+
 	t.r[pc] = at + length
 	if !skip {
 		n, z, c, v := t.n, t.z, t.c, t.v
@@ -139,6 +148,7 @@ func (t *thumb) step() (stop bool, err error) {
 			}
 		}
 	}
+
 	if !known {
 		t.r[pc] = at
 		return true, fmt.Errorf("the probe cannot run the instruction 0x%04x at 0x%08x", op, at)
@@ -149,6 +159,7 @@ func (t *thumb) step() (stop bool, err error) {
 // narrow runs a 16-bit instruction.
 func (t *thumb) narrow(at, op uint32) bool {
 	d, n, m := op&7, op>>3&7, op>>6&7
+
 	switch op >> 11 {
 	case 0, 1, 2: // LSL, LSR, ASR by a constant
 		t.r[d] = t.setNZ(t.shift(op>>11, t.r[n], op>>6&31, true))
@@ -185,6 +196,7 @@ func (t *thumb) narrow(at, op uint32) bool {
 	case 25:
 		t.multiple(op>>8&7, op&0xFF, true)
 	case 26, 27:
+		// 14 is undefined, 15 is SVC.
 		if op>>8&0xF >= 14 {
 			return false
 		}
@@ -202,6 +214,7 @@ func (t *thumb) narrow(at, op uint32) bool {
 // loadStore runs the loads and stores of one value.
 func (t *thumb) loadStore(at, op uint32) {
 	d, n := op&7, op>>3&7
+
 	switch op >> 11 {
 	case 9: // LDR relative to PC
 		t.r[op>>8&7] = t.load((at+4)&^3+op&0xFF*4, 4)
@@ -228,12 +241,14 @@ func (t *thumb) loadStore(at, op uint32) {
 
 // shift shifts by a constant, or by a register's low byte if immediate is false, and sets the carry.
 func (t *thumb) shift(kind, v, by uint32, immediate bool) uint32 {
+	// A constant of 0 means 32, except for LSL.
 	if by == 0 {
 		if !immediate || kind == 0 {
 			return v
 		}
 		by = 32
 	}
+
 	switch kind {
 	case 0:
 		t.c = by <= 32 && v>>(32-by)&1 != 0
@@ -255,6 +270,7 @@ func (t *thumb) processing(at, op uint32) bool {
 		t.special(at, op)
 		return true
 	}
+
 	a, b := t.r[d], t.r[m]
 	switch op >> 6 & 15 {
 	case 0:
@@ -296,9 +312,11 @@ func (t *thumb) processing(at, op uint32) bool {
 func (t *thumb) special(at, op uint32) {
 	d, m := op&7|op>>4&8, op>>3&15
 	b := t.r[m]
+	// The program counter reads as 4 beyond the instruction.
 	if m == pc {
 		b = at + 4
 	}
+
 	switch op >> 8 & 3 {
 	case 0:
 		t.r[d] += b
@@ -310,6 +328,7 @@ func (t *thumb) special(at, op uint32) {
 			t.r[pc] = b &^ 1
 		}
 	default:
+		// BLX: the return address has the Thumb bit.
 		if op>>7&1 != 0 {
 			t.r[lr] = at + 2 | 1
 		}
@@ -320,6 +339,7 @@ func (t *thumb) special(at, op uint32) {
 // indexed runs the loads and stores with a register as offset.
 func (t *thumb) indexed(op uint32) {
 	d, addr := op&7, t.r[op>>3&7]+t.r[op>>6&7]
+
 	switch op >> 9 & 7 {
 	case 0:
 		t.store(addr, 4, t.r[d])
@@ -363,6 +383,7 @@ func (t *thumb) miscellaneous(at, op uint32) bool {
 	case op>>6 == 0x2CB:
 		t.r[d] = t.r[m] & 0xFF
 	case op>>9 == 0x5A:
+		// Bit 8 adds LR to the list, in POP the program counter.
 		list := op&0xFF | op>>8&1<<lr
 		t.r[sp] -= uint32(4 * bits.OnesCount32(list))
 		t.transfer(t.r[sp], list, false)
@@ -387,9 +408,11 @@ func (t *thumb) miscellaneous(at, op uint32) bool {
 // multiple runs LDMIA and STMIA.
 func (t *thumb) multiple(base, list uint32, load bool) {
 	from := t.r[base]
+	// A loaded base keeps its loaded value.
 	if list>>base&1 == 0 || !load {
 		t.r[base] = from + uint32(4*bits.OnesCount32(list))
 	}
+
 	if !load && list>>base&1 != 0 && list&(1<<base-1) == 0 { // the base is stored with its original value
 		after := t.r[base]
 		t.r[base] = from
@@ -397,6 +420,7 @@ func (t *thumb) multiple(base, list uint32, load bool) {
 		t.r[base] = after
 		return
 	}
+
 	t.transfer(from, list, load)
 }
 
@@ -405,6 +429,7 @@ func (t *thumb) transfer(addr, list uint32, load bool) {
 		if list>>i&1 == 0 {
 			continue
 		}
+
 		switch {
 		case !load:
 			t.store(addr, 4, t.r[i])
@@ -422,6 +447,7 @@ func (t *thumb) wide(at, op uint32) bool {
 	switch {
 	case op&0xF800D000 == 0xF000D000 || op&0xF800D000 == 0xF0009000: // BL, B.W
 		s, j1, j2 := op>>26&1, op>>13&1, op>>11&1
+		// J1 and J2 are bits of the offset, inverted if its sign is 0.
 		offset := op>>16&0x3FF<<12 | op&0x7FF<<1 | (1^j1^s)<<23 | (1^j2^s)<<22 | s<<24
 		if op>>14&1 != 0 {
 			t.r[lr] = at + 4 | 1
@@ -449,12 +475,14 @@ func immediate16(op uint32) uint32 { return op>>16&15<<12 | op>>26&1<<11 | op>>1
 func (t *thumb) modified(op uint32) bool {
 	imm, n, d, set := expand(op), op>>16&15, op>>8&15, op>>20&1 != 0
 	carry, over := t.c, t.v
+	// MOV and MVN have no first operand: PC stands in its place.
 	a := uint32(0)
 	if n != pc {
 		a = t.r[n]
 	}
 	flagN, flagZ := t.n, t.z
 	var v uint32
+
 	switch op >> 21 & 15 {
 	case 0:
 		v = t.setNZ(a & imm)
@@ -482,9 +510,12 @@ func (t *thumb) modified(op uint32) bool {
 	default:
 		return false
 	}
+
 	if !set {
 		t.n, t.z, t.c, t.v = flagN, flagZ, carry, over
 	}
+
+	// Without a destination these are comparisons, which always set the flags.
 	if d != pc {
 		t.r[d] = v
 	} else if !set {
@@ -497,6 +528,7 @@ func (t *thumb) modified(op uint32) bool {
 func expand(op uint32) uint32 {
 	code := op>>26&1<<11 | op>>12&7<<8 | op&0xFF
 	b := code & 0xFF
+
 	switch code >> 8 {
 	case 0:
 		return b
@@ -507,6 +539,7 @@ func expand(op uint32) uint32 {
 	case 3:
 		return b * 0x01010101
 	}
+
 	return bits.RotateLeft32(code&0x7F|0x80, -int(code>>7))
 }
 
@@ -515,9 +548,11 @@ func (t *thumb) memory(at, op uint32) bool {
 	width := 1 << (op >> 21 & 3)
 	n, d := op>>16&15, op>>12&15
 	load, signed := op>>20&1 != 0, op>>24&1 != 0
+
 	if width > 4 {
 		return false
 	}
+
 	addr, back := uint32(0), false
 	switch {
 	case n == pc:
@@ -538,6 +573,7 @@ func (t *thumb) memory(at, op uint32) bool {
 		if op>>10&1 != 0 {
 			addr = after
 		}
+		// Written back last: the base may be the value to store.
 		if back {
 			defer func(base uint32) { t.r[base] = after }(n)
 		}
@@ -546,10 +582,12 @@ func (t *thumb) memory(at, op uint32) bool {
 	default:
 		return false
 	}
+
 	if !load {
 		t.store(addr, width, t.r[d]&(1<<(8*width)-1))
 		return true
 	}
+
 	v := t.load(addr, width)
 	if signed && width == 1 {
 		v = uint32(int32(int8(v)))

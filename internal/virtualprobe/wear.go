@@ -51,6 +51,7 @@ func (w *Wear) cuts(erase bool) bool {
 	if w.cut.After--; w.cut.After > 0 {
 		return false
 	}
+
 	w.chance(w.cut.Seed)
 	w.cut, w.off = nil, true
 	return true
@@ -69,6 +70,7 @@ func (w *Wear) torn(off uint32, old, new []byte) []byte {
 	share := cutShares[w.dim.IntN(len(cutShares))]
 	all := make([]byte, len(old))
 	remaining := 0
+
 	for i := range old {
 		all[i] = new[i]
 		for bit := byte(1); bit != 0; bit <<= 1 {
@@ -82,12 +84,14 @@ func (w *Wear) torn(off uint32, old, new []byte) []byte {
 			}
 		}
 	}
+
 	for i := 0; remaining == 0 && i < len(old); i++ { // at the very end, one bit remains
 		if d := old[i] ^ new[i]; d != 0 {
 			w.makeUnstable(off+uint32(i), d&-d)
 			remaining++
 		}
 	}
+
 	return all
 }
 
@@ -106,6 +110,7 @@ func (w *Wear) settled(off uint32, data []byte, erased bool) {
 		if mask == 0 {
 			continue
 		}
+		// A programmed 0 is stable, a bit that stays 1 is not.
 		if mask &= data[i]; erased || mask == 0 {
 			delete(w.Unstable, at)
 		} else {
@@ -120,6 +125,7 @@ func (w *Wear) seen(off uint32, cell byte) byte {
 	if mask == 0 {
 		return cell
 	}
+
 	if w.dim == nil {
 		w.chance(uint64(off))
 	}
@@ -131,6 +137,7 @@ func (w *Wear) seenAll(flash []byte) []byte {
 	if len(w.Unstable) == 0 {
 		return flash
 	}
+
 	all := append([]byte(nil), flash...)
 	for off := range w.Unstable {
 		all[off] = w.seen(off, all[off])

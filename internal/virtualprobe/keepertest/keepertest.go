@@ -42,8 +42,11 @@ var Path = sync.OnceValues(func() (string, error) {
 func Build(path string) error {
 	args := append([]string{"build", "-o", path}, flags...)
 	cmd := exec.Command("go", append(args, "./cmd/boardsmith-keeper")...)
+
+	// Tests run in the folders of their packages: this file leads to the repository.
 	_, here, _, _ := runtime.Caller(0)
 	cmd.Dir = strings.TrimSuffix(filepath.ToSlash(filepath.Dir(here)), "/internal/virtualprobe/keepertest")
+
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, output)
 	}
