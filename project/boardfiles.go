@@ -24,6 +24,7 @@ import (
 // addBoard plans the board's files, and adds its folders of headers to its flags.
 func (pl *plan) addBoard(t *blueprint.Template, b *boards.Board) error {
 	for _, src := range b.Sources {
+		// A template without ports needs no sources of the board's shipped chip or core.
 		if b.Startup.Name != "" && isStartup(t, src.Name) || src.Dir == "" && !t.HasPorts() {
 			continue
 		}
@@ -31,17 +32,20 @@ func (pl *plan) addBoard(t *blueprint.Template, b *boards.Board) error {
 			return err
 		}
 	}
+
 	if b.Startup.Name != "" {
 		if err := pl.addOwn("startup", b.Startup, blueprint.InProject(b.Startup.Name)); err != nil {
 			return err
 		}
 	}
+
 	for _, folder := range b.Include {
 		if err := pl.addHeaders(folder); err != nil {
 			return err
 		}
 		b.CFlags = append(slices.Clip(b.CFlags), "-I"+blueprint.InProject(folder.Name))
 	}
+
 	var own []ownFile
 	if s := b.LinkerScript; s.Name != "" {
 		own = append(own, ownFile{"linker_script", s})
@@ -55,11 +59,14 @@ func (pl *plan) addBoard(t *blueprint.Template, b *boards.Board) error {
 	for _, name := range boardfile.FilesIn(b.Link.Args) {
 		own = append(own, ownFile{"link.args", boards.Source{Name: name, Dir: b.Link.Dir, At: b.Origin["link.args"]}})
 	}
+
 	for _, f := range own {
 		if err := pl.addOwn(f.field, f.Source, path.Join(generator.Board, f.Name)); err != nil {
 			return err
 		}
 	}
+
+	// A template that names its inputs does not have this folder among them.
 	if len(own) > 0 {
 		t.AddInput(generator.Board)
 	}
@@ -85,10 +92,12 @@ func (pl *plan) addSource(t *blueprint.Template, src boards.Source) error {
 	to := blueprint.InProject(src.Name)
 	if src.Dir != "" {
 		err := pl.addOwn("sources", src, to)
+		// A source that is not beside the board file may be the template's.
 		if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
+
 	name, err := resolve(t.Files, src.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -97,9 +106,11 @@ func (pl *plan) addSource(t *blueprint.Template, src boards.Source) error {
 		return failure.New(failure.Config, "put a copy in place of the link", "template %s: %s: %w", t.Name,
 			fullName(t.Files, src.Name), err)
 	}
+
 	if info, err := fs.Stat(t.Files, name); err != nil || !info.Mode().IsRegular() {
 		return sourceMissing(t, src)
 	}
+
 	return pl.put(to, fmt.Sprintf("source %q of the board", src.Name), planned{files: t.Files, name: name, mode: 0o644})
 }
 
@@ -129,6 +140,7 @@ func wrongOwn(field string, src boards.Source, err error) error {
 		names, _ := fs.Glob(os.DirFS(src.Dir), path.Join(path.Dir(src.Name), "*")) // boards has rejected patterns
 		hint = jsonfile.DidYouMean(src.Name, names)
 	}
+
 	return failure.Errorf(failure.Config, "%w", &boards.FileError{
 		File: src.At.File, Line: src.At.Line, Err: fmt.Errorf("%s: %q: %w%s", field, src.Name, err, hint),
 	})
@@ -141,6 +153,7 @@ func errUnlessFolder(folder boards.Source) error {
 		return err
 	}
 	defer root.Close()
+
 	info, err := root.Stat(filepath.FromSlash(path.Clean(folder.Name)))
 	if err == nil && !info.IsDir() {
 		err = errors.New("not a folder")
@@ -162,6 +175,7 @@ func (pl *plan) addHeaders(folder boards.Source) error {
 	if err := errUnlessFolder(folder); err != nil {
 		return fail(err)
 	}
+
 	headers, err := boardfile.FilesBeside(folder.Dir, folder.Name, boardfile.IsHeader)
 	if err != nil {
 		return fail(err)
@@ -169,6 +183,7 @@ func (pl *plan) addHeaders(folder boards.Source) error {
 	if len(headers) == 0 {
 		return fail(errors.New("there is no header in this folder"))
 	}
+
 	for _, name := range headers {
 		to := path.Join(blueprint.InProject(folder.Name), strings.TrimPrefix(name, folder.Name+"/"))
 		if err := pl.addOwn("include", boards.Source{Name: name, Dir: folder.Dir, At: folder.At}, to); err != nil {
@@ -188,6 +203,7 @@ func sourceMissing(t *blueprint.Template, src boards.Source) error {
 		beside, _ := fs.Glob(os.DirFS(src.Dir), path.Join(path.Dir(src.Name), "*.[cSh]"))
 		files = slices.Concat(files, beside, portsOf(t.Files))
 	}
+
 	hint := jsonfile.DidYouMean(src.Name, files)
 	return failure.Errorf(failure.Config, "%w", &boards.FileError{
 		File: src.At.File, Line: src.At.Line,

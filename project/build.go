@@ -36,23 +36,28 @@ func (p *Project) Build(ctx context.Context) (*image.Image, error) {
 		return nil, err
 	}
 	defer t.Close()
+
 	p.builder.Progress.Report(device.ProgressEvent{Step: "build", Detail: "looking what has changed"})
 	b := p.newBuild(t)
 	if err := b.ReadInputs(ctx); err != nil {
 		return nil, err
 	}
+
 	last := builddir.Last(t, &p.state)
 	if !p.builder.Fresh && b.IsUpToDate(ctx, last) {
+		// The record lacks the completed board, but its file is among the results.
 		if p.found, err = b.Complete(t); err != nil {
 			return nil, err
 		}
 		return p.image(last, true), p.noteBuild(last)
 	}
+
 	build, err := p.carryOutBuild(ctx, b)
 	if err != nil {
 		p.found = nil
 		return nil, p.checkBoard(ctx, err)
 	}
+
 	i := p.image(build, false)
 	image.Store{Cache: p.builder.Cache, Log: p.builder.log()}.Keep(i)
 	return i, p.noteBuild(build)
@@ -66,6 +71,7 @@ func (p *Project) image(r *builddir.Record, upToDate bool) *image.Image {
 		BuildDir:  filepath.Join(p.dir, filepath.FromSlash(p.state.Template.FolderForProgrammer())),
 		Landmarks: p.state.Template.Landmarks,
 	}
+
 	forms := p.state.Template.Forms
 	apart, _ := p.state.Board.ExtraRegion()
 	i.Bin, i.Hex, i.ExtraBin = p.formOf(r, forms.Bin), p.formOf(r, forms.Hex), p.formOf(r, forms.ExtraBinOf(apart.Name))
@@ -87,15 +93,18 @@ func (p *Project) newBuild(t *workdir.Tree) *builddir.Build {
 		State: &p.state, Tree: t, Env: p.env(), Cache: p.builder.Cache, Log: p.builder.log(), Jobs: p.builder.jobs(),
 		Forms: p.builder.Forms, Fresh: p.builder.Fresh, Check: p.checkLibraries,
 	}
+
 	b.Progress = func(detail string, done, total int) {
 		p.builder.Progress.Report(device.ProgressEvent{Step: "build", Detail: detail, Done: done, Total: total})
 	}
+
 	b.Explain = func(err error, folder string) error {
 		p.found = b.Board // for advice about what does not fit
 		a, m, failed := p.Model()
 		if failed != nil {
 			return errors.Join(err, failed)
 		}
+
 		if misplaced := p.misplacedHeader(err); misplaced != nil {
 			return misplaced
 		}
@@ -113,20 +122,25 @@ func (p *Project) misplacedHeader(err error) error {
 		return nil
 	}
 	header, includer := toolwords.MissingHeader(tool.Message + "\n" + string(tool.Tail))
+
+	// Headers that the model's files lack are explained elsewhere: see explained.
 	if header == "" || strings.Contains(includer, p.folders().OfModel()+"/") {
 		return nil
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(p.state.Files)) {
 		folder, ok := strings.CutSuffix("/"+name, "/"+header)
 		if !ok {
 			continue
 		}
+
 		folder = strings.TrimPrefix(folder, "/")
 		next := "add it to the folders of headers in the build file; boardsmith.mk has its own in BOARDSMITH_INCLUDES, and " +
 			"CMake's target boardsmith passes them on to what is linked with it"
 		if p.state.Template.TakesZephyrBoard() {
 			next = "add it in CMakeLists.txt: target_include_directories(app PRIVATE " + command.Quote(cmp.Or(folder, ".")) + ")"
 		}
+
 		return failure.New(failure.Of(err), next,
 			"%w\nthe header is in folder %q of the project, where the compiler does not look for it", err, folder)
 	}
@@ -139,11 +153,14 @@ func (p *Project) carryOutBuild(ctx context.Context, b *builddir.Build) (*buildd
 	if err != nil {
 		return nil, err
 	}
+
+	// A partial board is checked once the build has completed it.
 	if !p.state.Board.Partial {
 		if err := p.checkRuns(ctx, a, m); err != nil {
 			return nil, err
 		}
 	}
+
 	if err := p.lock.Change(ctx); err != nil {
 		return nil, err
 	}
@@ -160,19 +177,24 @@ func (p *Project) buildAndCheck(ctx context.Context, b *builddir.Build) (*buildd
 	if err != nil {
 		return nil, err
 	}
+
 	if p.found = b.Board; p.found != nil {
 		if err := p.checkCompleted(ctx); err != nil {
 			return nil, err
 		}
 	}
+
 	id, size, err := p.linked().Inspect()
 	if err != nil {
 		return nil, err
 	}
+
 	if t := p.state.Template; !slices.Contains(results, t.Map) {
 		return nil, failure.New(failure.Link, "correct the build command of template "+t.Name+", or map in its template.json",
 			"the build command succeeded but made no %s, the linker's map", t.Map)
 	}
+
+	// The stack is read from the map, so this comes after the check that there is one.
 	if err := p.checkStack(); err != nil {
 		return nil, err
 	}

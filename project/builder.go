@@ -83,9 +83,11 @@ func (b *Builder) log() hclog.Logger {
 func (b *Builder) anchor() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	abspath.Fix(&b.LockFile)
 	abspath.FixEach(&b.Path)
 	abspath.FixEach(&b.Programs)
+
 	for _, places := range []*map[string]string{&b.Templates, &b.Libraries} {
 		absolute := map[string]string{}
 		for name, place := range *places {
@@ -94,6 +96,7 @@ func (b *Builder) anchor() {
 				absolute[name] = abspath.Of(place)
 			}
 		}
+		// A later call writes nothing: others read these fields without the lock.
 		if !maps.Equal(absolute, *places) {
 			*places = absolute
 		}
@@ -106,6 +109,7 @@ func (b *Builder) Absolute(s Spec) Spec {
 	s.Board = boards.Absolute(s.Board, b.Path)
 	abspath.Fix(&s.Model, &s.Runtime)
 	s.Template = absolutePlace(s.Template, b.Templates)
+
 	s.Libraries = slices.Clone(s.Libraries)
 	for i, l := range s.Libraries {
 		s.Libraries[i] = absolutePlace(l, b.Libraries)

@@ -14,9 +14,12 @@ import (
 // checkCompleted checks what could not be checked before the board was known.
 func (p *Project) checkCompleted(ctx context.Context) error {
 	b := p.Board()
+
+	// The build may have found less RAM than the options need.
 	if _, err := b.Settle(p.state.Options); err != nil {
 		return optionsFit(b, p.state.Options, err)
 	}
+
 	a, m, err := p.Model()
 	if err != nil {
 		return err
@@ -29,6 +32,8 @@ func (p *Project) checkRuns(ctx context.Context, a *mlf.Archive, m *mlf.Model) e
 	if err := fit.CheckModel(p.Board(), a, m); err != nil {
 		return err
 	}
+
+	// Objects of the archive are compared with what the board's compiler makes.
 	if p.Board().Toolchain.CC != "" && len(p.state.Template.Operators.Compile) > 0 {
 		err := fit.CheckFPU(p.Board(), m.Objects, func() ([]byte, error) { return p.compileEmpty(ctx) })
 		if err != nil {
@@ -49,6 +54,7 @@ func (p *Project) compileEmpty(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	step := blueprint.CompileStep{Flags: p.state.Template.Operators.Compile}
 	return command.CompileEmpty(ctx, cc, step.FlagsFor(b, o, ""))
 }

@@ -34,16 +34,19 @@ func (p *Project) Usage(i *image.Image) (*Usage, error) {
 		return nil, err
 	}
 	defer l.Close()
+
 	u := l.Usage(p.memory())
 	a, m, err := p.Model()
 	if err != nil {
 		return nil, err
 	}
+
 	u.Arena.Unsure = p.unsureWorkspace(a, m)
 	libraries, err := p.unsureLibraries()
 	if err != nil {
 		return nil, err
 	}
+
 	if p.takesArena() {
 		need, err := fit.NeedOf(p.Board(), a, m, int(p.packetBytes()))
 		if err != nil {
@@ -51,6 +54,7 @@ func (p *Project) Usage(i *image.Image) (*Usage, error) {
 		}
 		u.Arena.Need, u.Arena.Unsure = need.Bytes, need.Unsure()
 	}
+
 	u.Arena.Unsure = append(u.Arena.Unsure, libraries...)
 	u.Stack, err = l.Stack(m)
 	return u, err
@@ -77,6 +81,7 @@ func (p *Project) layout(image, mapFile string) (*fit.Layout, error) {
 		Folders: p.folders(),
 		Stacks:  p.state.Template.Landmarks.Stacks, Areas: p.state.Template.Areas, Calls: p.state.Template.Calls,
 	}
+
 	for name := range p.state.Files {
 		if workdir.IsSource(name) {
 			of.Names = append(of.Names, name)
@@ -92,6 +97,7 @@ func (p *Project) shippedSources() (names []string) {
 		if !workdir.IsSource(name) {
 			continue
 		}
+
 		have, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(name)))
 		if err == nil && blueprint.IsShipped(cachekey.Digest(have)) {
 			names = append(names, name)
@@ -118,23 +124,28 @@ func (p *Project) checkStack() error {
 	if !slices.Contains(p.state.Template.Options, "stack_bytes") {
 		return nil
 	}
+
 	l, err := p.layout(filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)),
 		filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)))
 	if err != nil {
 		return err
 	}
 	defer l.Close()
+
 	_, m, err := p.Model()
 	if err != nil {
 		return err
 	}
+
 	u, err := l.Stack(m)
 	if u == nil || err != nil {
 		return err
 	}
+
 	for _, doubt := range u.Unsure {
 		p.builder.log().Debug("the stack may become deeper than computed", "because", doubt)
 	}
+
 	e := &FitError{Board: p.Board().Name, Part: "stack", Region: p.Board().Place.StackRegion()}
 	switch {
 	case u.Need > u.Have:
@@ -148,6 +159,7 @@ func (p *Project) checkStack() error {
 	default:
 		return nil
 	}
+
 	e.Over = e.Need - e.Have
 	return e
 }

@@ -37,6 +37,7 @@ func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, e
 	if err != nil {
 		return nil, err
 	}
+
 	created, err := makeFolder(dir)
 	if err != nil {
 		return nil, err
@@ -45,9 +46,12 @@ func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, e
 	if err != nil {
 		return nil, err
 	}
+
 	p := &Project{dir: dir, builder: b, lock: l, model: pl.archive}
 	if err := p.generate(ctx, s, pl); err != nil {
 		p.lock.Release()
+
+		// A folder that was there stays.
 		if created != "" {
 			removeEmpty(dir, created)
 		}
@@ -64,6 +68,7 @@ func (b *Builder) Check(ctx context.Context, dir string, s Spec) error {
 	if err != nil || !Exists(dir) {
 		return err
 	}
+
 	t, err := workdir.Open(dir)
 	if err != nil {
 		return err
@@ -73,6 +78,7 @@ func (b *Builder) Check(ctx context.Context, dir string, s Spec) error {
 	if err != nil {
 		return err
 	}
+
 	_, err = (&Project{dir: dir}).compare(t, old, pl, s.Force)
 	return err
 }
@@ -83,10 +89,12 @@ func (b *Builder) planIn(ctx context.Context, dir string, s Spec) (*plan, error)
 	if err := goodFolder(dir); err != nil {
 		return nil, err
 	}
+
 	pl, err := b.makePlan(ctx, dir, s)
 	if err != nil {
 		return nil, err
 	}
+
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "generate")
 	}
@@ -102,11 +110,13 @@ func (p *Project) Generate(ctx context.Context, s Spec) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "generate")
 	}
+
 	p.builder.anchor()
 	pl, err := p.builder.makePlan(ctx, p.dir, s)
 	if err != nil {
 		return err
 	}
+
 	next := &Project{dir: p.dir, builder: p.builder, lock: p.lock, model: pl.archive, devices: p.devices}
 	if err := next.generate(ctx, s, pl); err != nil {
 		return err
@@ -131,6 +141,7 @@ func makeFolder(dir string) (created string, err error) {
 		}
 		created = up
 	}
+
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", plainfile.Error("make", dir, err)
 	}
@@ -143,10 +154,13 @@ func removeEmpty(dir, created string) {
 	if l.Change(context.Background()) != nil {
 		return // another process uses it
 	}
+
+	// Another process may have written to it before it was locked.
 	if workdir.CheckFree(dir) != nil || Exists(dir) {
 		l.Release()
 		return
 	}
+
 	_ = os.RemoveAll(filepath.Join(dir, workdir.StageFolder))
 	l.Discard()
 	for ; os.Remove(dir) == nil && dir != created; dir = filepath.Dir(dir) {
@@ -164,15 +178,19 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 	if err != nil {
 		return err
 	}
+
 	todo, err := p.compare(t, old, pl, s.Force)
 	if err != nil {
 		return err
 	}
 	p.stayed = todo.stay
+
+	// Without a difference, others may go on reading the folder.
 	if old != nil && old.Pending == nil && len(todo.write)+len(todo.remove) == 0 && old.Inputs == pl.state.Inputs {
 		p.state = *old
 		return nil
 	}
+
 	if err := p.lock.Change(ctx); err != nil {
 		return err
 	}
@@ -185,18 +203,24 @@ func (p *Project) change(ctx context.Context, t *workdir.Tree, pl *plan, d todo)
 	if err != nil {
 		return err
 	}
+
 	p.state = pl.state
 	if old != nil {
 		p.state.Tools, p.state.Flashes = old.Tools, old.Flashes
+
+		// The completed board holds only for equal inputs.
 		if old.Inputs == p.state.Inputs {
 			p.state.Built = old.Built
 		}
+
+		// No later build would remove results of another name.
 		if old.Template.ELF != p.state.Template.ELF {
 			if err := builddir.RemoveResults(t, old.Template.BuildFolder(), old.Template.ELF); err != nil {
 				return err
 			}
 		}
 	}
+
 	return p.carryOut(ctx, t, pl, d)
 }
 
@@ -224,6 +248,7 @@ func (p *Project) compare(t *workdir.Tree, old *projectfile.State, pl *plan, for
 	if old == nil {
 		old = &projectfile.State{}
 	}
+
 	for name, want := range pl.state.Files {
 		have, err := t.Digest(name)
 		if err != nil {
@@ -233,17 +258,21 @@ func (p *Project) compare(t *workdir.Tree, old *projectfile.State, pl *plan, for
 			d.ours[name] = have
 			continue
 		}
+
 		if old.Files[name] == want && !force && changedByUser(t, name, have, old) {
 			d.stay = append(d.stay, name)
 			continue
 		}
+
 		d.write = append(d.write, name)
 		d.addOld(t, old, name, have)
 	}
+
 	for _, name := range old.Names() {
 		if _, still := pl.state.Files[name]; still {
 			continue
 		}
+
 		have, err := t.Digest(name)
 		if err != nil {
 			return d, err
@@ -252,9 +281,11 @@ func (p *Project) compare(t *workdir.Tree, old *projectfile.State, pl *plan, for
 			d.remove = append(d.remove, name)
 		}
 	}
+
 	sort.Strings(d.write)
 	sort.Strings(d.keep)
 	sort.Strings(d.stay)
+
 	if len(d.keep) > 0 && !force {
 		return d, edited(p.dir, d.keep)
 	}
@@ -286,13 +317,17 @@ func changedByUser(t *workdir.Tree, name, have string, old *projectfile.State) b
 func (p *Project) carryOut(ctx context.Context, t *workdir.Tree, pl *plan, d todo) error {
 	during := p.state
 	during.Files, during.Pending = d.ours, pl.state.Files
+
 	if err := p.stage(ctx, t, pl, d.write); err != nil {
 		return err
 	}
 	defer func() { _ = t.Root.RemoveAll(workdir.StageFolder) }() // if this fails, the next run that writes removes it
+
+	// After this, the next Generate repairs what a killed process leaves.
 	if err := during.Write(p.dir); err != nil {
 		return err
 	}
+
 	for _, name := range d.keep {
 		to, err := t.Keep(name)
 		if err != nil {
@@ -300,9 +335,11 @@ func (p *Project) carryOut(ctx context.Context, t *workdir.Tree, pl *plan, d tod
 		}
 		p.builder.log().Info("kept a copy", "of", name, "as", to)
 	}
+
 	if err := t.MakeFolders(d.write); err != nil {
 		return err
 	}
+
 	for i, name := range d.write {
 		if ctx.Err() != nil {
 			return failure.Stopped(ctx, "generate")
@@ -312,18 +349,22 @@ func (p *Project) carryOut(ctx context.Context, t *workdir.Tree, pl *plan, d tod
 		}
 		p.builder.Progress.Report(device.ProgressEvent{Step: "generate", Detail: name, Done: i + 1, Total: len(d.write)})
 	}
+
 	for _, name := range d.remove {
 		if err := t.Remove(name); err != nil {
 			return err
 		}
 	}
+
 	// Once project.json has the final state, a later run may have nothing to write, and would leave the folder there.
 	if err := t.Root.RemoveAll(workdir.StageFolder); err != nil {
 		return t.Error("remove", workdir.StageFolder, err)
 	}
+
 	if err := p.state.Write(p.dir); err != nil {
 		return err
 	}
+
 	p.wrote = slices.Concat(d.write, d.remove)
 	sort.Strings(p.wrote)
 	return nil
@@ -343,17 +384,21 @@ func merged(old *projectfile.State) map[string]string {
 
 // stage writes the files into a separate folder, so that a full disk or a cancel leaves the project unchanged.
 func (p *Project) stage(ctx context.Context, t *workdir.Tree, pl *plan, names []string) (err error) {
+	// A killed process may have left its stage.
 	if err := t.Sweep(); err != nil {
 		return err
 	}
+
 	defer func() {
 		if err != nil {
 			_ = t.Root.RemoveAll(workdir.StageFolder) // keep the first error
 		}
 	}()
+
 	if err := t.Root.Mkdir(workdir.StageFolder, 0o755); err != nil {
 		return t.Error("make", workdir.StageFolder, err)
 	}
+
 	writes, writing := errgroup.WithContext(ctx)
 	writes.SetLimit(runtime.NumCPU())
 	for i, name := range names {
@@ -382,6 +427,8 @@ func (f planned) stage(t *workdir.Tree, at string) error {
 	if err != nil {
 		return err
 	}
+
+	// The mode is the same whatever the umask is.
 	return t.Root.Chmod(at, f.mode)
 }
 
@@ -392,6 +439,7 @@ func (b *Builder) Clean(ctx context.Context, dir string, force bool) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "clean")
 	}
+
 	dir = abspath.Of(dir)
 	if err := workdir.CheckFree(dir); err != nil {
 		return err
@@ -399,14 +447,17 @@ func (b *Builder) Clean(ctx context.Context, dir string, force bool) error {
 	if !Exists(dir) {
 		return nil
 	}
+
 	l := workdir.NewLock(dir)
 	if err := l.Change(ctx); err != nil {
 		return err
 	}
+
 	if err := cleanLocked(ctx, dir, force); err != nil {
 		l.Release()
 		return err
 	}
+
 	l.Discard()
 	_ = os.Remove(dir) // fails, as intended, if it holds the user's files
 	b.log().Info("cleaned", "dir", dir)
@@ -423,6 +474,8 @@ func cleanLocked(ctx context.Context, dir string, force bool) error {
 		return err
 	}
 	defer t.Close()
+
+	// An interrupted run may have written some files already, which are no changes of the user's.
 	changed, err := t.Edited(merged(s), s.Pending)
 	if err != nil {
 		return err
@@ -430,12 +483,14 @@ func cleanLocked(ctx context.Context, dir string, force bool) error {
 	if len(changed) > 0 && !force {
 		return edited(dir, changed)
 	}
+
 	if err := builddir.RemoveResults(t, s.Template.BuildFolder(), s.Template.ELF); err != nil {
 		return err
 	}
 	if err := t.Root.RemoveAll(workdir.StageFolder); err != nil {
 		return t.Error("remove", workdir.StageFolder, err)
 	}
+
 	for _, name := range s.Names() {
 		if ctx.Err() != nil {
 			return failure.Stopped(ctx, "clean")
@@ -444,6 +499,8 @@ func cleanLocked(ctx context.Context, dir string, force bool) error {
 			return err
 		}
 	}
+
+	// This comes last: until then, another Clean can go on.
 	return t.Remove(blueprint.StateFile)
 }
 

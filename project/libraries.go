@@ -40,6 +40,7 @@ func wantedLibraries(board *boards.Board, s Spec) (all []wantedLibrary, err erro
 	for _, text := range s.Libraries {
 		all = append(all, wantedLibrary{text: text})
 	}
+
 	for _, l := range board.Libraries {
 		text := l.Name
 		if boardfile.IsPath(text) {
@@ -48,6 +49,7 @@ func wantedLibraries(board *boards.Board, s Spec) (all []wantedLibrary, err erro
 			}
 			text = filepath.Join(l.Dir, filepath.FromSlash(text))
 		}
+
 		if !slices.Contains(s.Libraries, text) {
 			all = append(all, wantedLibrary{text, true, l})
 		}
@@ -63,15 +65,18 @@ func (pl *plan) addLibraries(
 	if err != nil || len(wanted) == 0 {
 		return nil, err
 	}
+
 	if !slices.Contains(t.Generate, blueprint.LibrariesFile) {
 		return nil, failure.New(failure.Config, "choose another template, or add "+blueprint.LibrariesFile+
 			" to its generate", "template %s takes no libraries", t.Name)
 	}
+
 	var all []*library.Library
 	var states []projectfile.Library
 	for _, want := range wanted {
 		l, state, err := b.findLibrary(ctx, want.text)
 		if err != nil && want.ofBoard {
+			// The user's words are in the board file, so the error names their line there.
 			at := want.source.At
 			return nil, failure.Errorf(failure.Of(err), "%w", &boards.FileError{
 				File: at.File, Line: at.Line, Err: fmt.Errorf("libraries: %w", err),
@@ -80,15 +85,18 @@ func (pl *plan) addLibraries(
 		if err != nil {
 			return nil, err
 		}
+
 		if state.Board = want.ofBoard; !state.Board && !b.namesLibrary(want.text) {
 			state.From = fromOf(dir, want.text)
 		}
+
 		if slices.ContainsFunc(all, func(o *library.Library) bool { return o.Name == l.Name }) {
 			return nil, failure.New(failure.Config, "leave one of them out", "library %s is given twice", l.Name)
 		}
 		if err := l.RunsOn(coreOf(board)); err != nil {
 			return nil, err
 		}
+
 		to := path.Join(generator.Libraries, l.Name)
 		if err := pl.addTree(l.Files, to, func(name string) bool {
 			top, _, _ := strings.Cut(name, "/")
@@ -96,8 +104,10 @@ func (pl *plan) addLibraries(
 		}); err != nil {
 			return nil, err
 		}
+
 		all, states = append(all, l), append(states, state)
 	}
+
 	pl.files[blueprint.LibrariesFile] = planned{data: generator.LibrariesMakefile(board, all), mode: 0o644}
 	t.AddInput(generator.Libraries)
 	return states, nil
@@ -113,6 +123,7 @@ func isOfLibrary(l *library.Library, name string) bool {
 	case slices.Contains([]string{"", ".md", ".rst", ".txt", ".adoc", ".html", ".pdf", ".png", ".jpg", ".svg"}, ext):
 		return false
 	}
+
 	dir := path.Dir(name)
 	return slices.ContainsFunc(l.Headers, func(h string) bool {
 		h = path.Clean(h)
@@ -153,6 +164,7 @@ func (b *Builder) findLibrary(ctx context.Context, text string) (*library.Librar
 		}
 		name, place = text, dir
 	}
+
 	var state projectfile.Library
 	if gitfolder.IsRef(place) {
 		r, err := gitfolder.Parse(place)
@@ -166,16 +178,20 @@ func (b *Builder) findLibrary(ctx context.Context, text string) (*library.Librar
 		state.URL, state.Commit = place, f.Commit
 		name, place = cmp.Or(name, r.Name()), f.Path
 	}
+
+	// A fetched folder has its commit already.
 	if top, isOwn := sourcetree.Top(place); state.URL == "" && isOwn {
 		var err error
 		if state.Commit, state.Changed, err = sourcetree.Commit(ctx, top); err != nil {
 			return nil, state, err
 		}
 	}
+
 	l, err := library.Read(place, cmp.Or(name, filepath.Base(filepath.Clean(place))))
 	if err != nil {
 		return nil, state, err
 	}
+
 	state.Name, state.Licence = l.Name, l.Licence
 	return l, state, nil
 }
@@ -189,11 +205,13 @@ func (b *Builder) HeaderFolders(ctx context.Context, board *boards.Board, librar
 	if ctx.Err() != nil {
 		return nil, nil, failure.Stopped(ctx, "libraries")
 	}
+
 	for _, text := range libraries {
 		l, _, err := b.findLibrary(ctx, text)
 		if err != nil {
 			return nil, nil, err
 		}
+
 		if err := l.RunsOn(coreOf(board)); err != nil {
 			return nil, nil, err
 		}
@@ -204,6 +222,7 @@ func (b *Builder) HeaderFolders(ctx context.Context, board *boards.Board, librar
 		if doubt != "" {
 			unsure = append(unsure, doubt)
 		}
+
 		dir, err := filepath.Abs(l.Dir)
 		if err != nil {
 			return nil, nil, fmt.Errorf("library %s: %w", l.Name, err)
@@ -219,6 +238,7 @@ func (b *Builder) HeaderFolders(ctx context.Context, board *boards.Board, librar
 // libraries/ of the folders in Path, of which the first counts.
 func (b *Builder) shelf() map[string]string {
 	all := map[string]string{}
+	// Earlier folders replace what later ones have.
 	for _, folder := range slices.Backward(b.Path) {
 		files, _ := filepath.Glob(filepath.Join(folder, "libraries", "*", library.File)) // the pattern is valid
 		for _, file := range files {
@@ -226,6 +246,8 @@ func (b *Builder) shelf() map[string]string {
 			all[filepath.Base(dir)] = dir
 		}
 	}
+
+	// Places with a name come before folders on the search path.
 	for name, place := range b.Libraries {
 		if !gitfolder.IsRef(place) {
 			all[name] = place
@@ -242,19 +264,23 @@ func (b *Builder) explained(err error, a *mlf.Archive, dir string, with []projec
 	if !errors.As(err, &tool) {
 		return err
 	}
+
 	text := tool.Message + "\n" + string(tool.Tail)
 	if header, includer := toolwords.MissingHeader(text); header != "" {
 		if next := b.libraryWith(func(l *library.Library) bool { return l.HasHeader(header) }, dir, with); next != "" {
 			return failure.New(failure.Of(err), next, "%w", err)
 		}
+
 		var files []mlf.File
 		if a != nil && strings.Contains(includer, "codegen/host/") {
 			files = a.Files
 		}
+
 		cause, next := fit.ExplainHeader(header, includer, files,
 			"name its library with "+failure.Option("Spec.Libraries", strings.Join(append(chosen(dir, with), "FOLDER"), ",")))
 		return failure.New(failure.Of(err), next, "%w\n%s", err, cause)
 	}
+
 	if symbol := toolwords.MissingSymbol(text); symbol != "" {
 		if next := b.libraryWith(func(l *library.Library) bool { return l.Mentions(symbol) }, dir, with); next != "" {
 			return failure.New(failure.Of(err), next, "%w", err)
@@ -268,12 +294,14 @@ func (b *Builder) explained(err error, a *mlf.Archive, dir string, with []projec
 				"%w\nthe archive's C++ files are not compiled: %s", err, strings.Join(fit.CXX(a), ", "))
 		}
 	}
+
 	if symbol, files := toolwords.TwiceDefined(text); symbol != "" {
 		if a == nil {
 			files = ""
 		}
 		return failure.New(failure.Of(err), fit.NextTwice(symbol, files), "%w", err)
 	}
+
 	if toolwords.LacksInstruction(tool.Message) {
 		return failure.New(failure.Of(err), fit.NextProcessor, "%w", err)
 	}

@@ -23,6 +23,7 @@ func (p *Project) checkLibraries(dir string) error {
 	if len(p.state.Libraries) == 0 {
 		return nil
 	}
+
 	dir = abspath.Resolved(dir) // as tools name it
 	link := library.Link{Archives: map[string]string{}}
 	owners := map[string]string{} // the libraries, by their archives
@@ -30,11 +31,14 @@ func (p *Project) checkLibraries(dir string) error {
 		archive := abspath.Resolved(p.archiveOf(dir, l))
 		link.Archives[l.Name], owners[archive] = archive, l.Name
 	}
+
 	r := linkReader{project: p, dir: dir, archives: map[string][]library.Object{}, count: map[string]int{}}
 	names, err := r.linked(filepath.Join(dir, filepath.FromSlash(p.state.Template.Map)))
 	if err != nil {
 		return err
 	}
+
+	// Only members that were linked count.
 	var taken []string // of libraries: NAME(MEMBER)
 	link.Taken = func(name, member string) bool { return slices.Contains(taken, name+"("+member+")") }
 	for _, name := range names {
@@ -43,6 +47,7 @@ func (p *Project) checkLibraries(dir string) error {
 			taken = append(taken, owner+"("+member+")")
 			continue
 		}
+
 		o, err := r.read(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // the compiler's own, of -flto
@@ -50,8 +55,10 @@ func (p *Project) checkLibraries(dir string) error {
 		if err != nil {
 			return err
 		}
+
 		link.Objects = append(link.Objects, o)
 	}
+
 	return link.Check()
 }
 
@@ -82,11 +89,13 @@ func (r linkReader) read(name string) (o library.Object, err error) {
 	} else if o.Data, err = r.member(file, member); err != nil {
 		return o, err
 	}
+
 	inBuild, relErr := filepath.Rel(r.dir, file)
 	if relErr != nil || !filepath.IsLocal(inBuild) {
 		o.Name = strings.Replace(file+"("+member+")", "()", "", 1) // of the compiler
 		return o, err
 	}
+
 	o.Name = name
 	object := cmp.Or(member, filepath.ToSlash(inBuild))
 	if source := r.project.sourceOf(object); source != object {
@@ -103,11 +112,14 @@ func (r linkReader) member(archive, name string) (data []byte, err error) {
 		}
 		r.archives[archive] = all
 	}
+
 	path := archive + "(" + name + ")"
 	all = slices.DeleteFunc(slices.Clone(all), func(o library.Object) bool { return o.Name != name })
 	if len(all) == 0 {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: fs.ErrNotExist}
 	}
+
+	// Each call returns the next one of the members with this name.
 	before := r.count[path]
 	r.count[path]++
 	return all[before%len(all)].Data, nil

@@ -31,6 +31,8 @@ func (pl *plan) addTree(files fs.FS, to string, wanted func(name string) bool) e
 		if err != nil {
 			return failure.Errorf(failure.Config, "template: %w", err)
 		}
+
+		// WalkDir follows no links.
 		if d.Type()&fs.ModeSymlink != 0 {
 			return pl.addLink(files, name, to, wanted)
 		}
@@ -46,10 +48,12 @@ func (pl *plan) addLink(files fs.FS, link, to string, wanted func(name string) b
 	if strings.HasPrefix(path.Base(link), ".#") {
 		return nil // Emacs locks a file with such a link, which leads nowhere
 	}
+
 	if info, err := fs.Stat(files, link); !wanted(link) &&
 		(err != nil || !info.IsDir() || !wanted(path.Join(link, "a.h"))) {
 		return nil // not even as a folder
 	}
+
 	name, err := resolve(files, link)
 	if err == nil {
 		err = checkLinked(files, name)
@@ -57,6 +61,7 @@ func (pl *plan) addLink(files fs.FS, link, to string, wanted func(name string) b
 	if err != nil {
 		return failure.New(failure.Config, "put a copy in place of the link", "%s: %w", fullName(files, link), err)
 	}
+
 	pl.files[path.Join(to, link)] = planned{files: files, name: name, mode: modeOf(link)}
 	return nil
 }
@@ -93,6 +98,7 @@ func resolve(files fs.FS, name string) (string, error) {
 		if next == ".." || strings.HasPrefix(next, "../") {
 			return "", errLeadsOut
 		}
+
 		info, err := fs.Lstat(files, next)
 		if err != nil {
 			return "", err
@@ -101,6 +107,7 @@ func resolve(files fs.FS, name string) (string, error) {
 			at = next
 			continue
 		}
+
 		target, err := fs.ReadLink(files, next)
 		if err != nil {
 			return "", err
@@ -108,9 +115,12 @@ func resolve(files fs.FS, name string) (string, error) {
 		if path.IsAbs(filepath.ToSlash(target)) || filepath.IsAbs(target) {
 			return "", errLeadsOut
 		}
+
 		if links++; links > maxLinks {
 			return "", errManyLinks
 		}
+
+		// What followed the link continues at its target.
 		rest = append(strings.Split(filepath.ToSlash(target), "/"), rest...)
 	}
 	return at, nil

@@ -30,14 +30,18 @@ func (p *Project) ModelOperators() (Operators, error) {
 	if err != nil {
 		return Operators{}, err
 	}
+
 	o.Entries, o.Signatures = m.Functions, m.Signatures()
 	if c != nil {
 		o.Files = append(o.Files, OperatorFile{Name: path.Base(generator.AdapterFile), Data: c})
+
+		// The names are the model's, the functions are the adapter's.
 		o.Entries = nil
 		for _, function := range []string{"run", "get_c_metadata"} {
 			o.Entries = append(o.Entries, m.Prefix()+"_"+function+"="+m.Header.Adapter(function))
 		}
 	}
+
 	return o, nil
 }
 
@@ -55,20 +59,24 @@ func (p *Project) Resident(ctx context.Context, dir string, from Spec) (*Project
 	if err != nil {
 		return nil, err
 	}
+
 	blank, err := ramlink.BlankArchive()
 	if err != nil {
 		return nil, err
 	}
+
 	b := p.Board()
 	s := Spec{
 		Board: cmp.Or(from.Board, p.BoardFrom()), Template: cmp.Or(from.Template, p.TemplateFrom()), Archive: blank,
 		Options: p.state.Options, Libraries: p.libraryCopies(),
 	}
+
 	region, mapped := b.Region(b.Place.UploadRegion())
 	need, err := p.sizeInRAM(ctx, dir, s, o, max(uint64(region.Origin), hypothetical))
 	if err != nil {
 		return nil, err
 	}
+
 	s.Options.UploadKiB = ramlink.RoundUp(need)
 	if s.Options, err = lowerArena(b, s.Options); err != nil && mapped {
 		have, all := int64(region.Size), int64(s.Options.UploadKiB)*1024
@@ -81,6 +89,8 @@ func (p *Project) Resident(ctx context.Context, dir string, from Spec) (*Project
 		if b.Place.ArenaRegion() == region.Name {
 			all += int64(s.Options.ArenaKiB) * 1024
 		}
+
+		// The region is large enough, so the options have another fault.
 		if all <= have {
 			return nil, err
 		}
@@ -89,6 +99,7 @@ func (p *Project) Resident(ctx context.Context, dir string, from Spec) (*Project
 			Over: all - have, Need: all, Have: have,
 		}
 	}
+
 	return p.builder.generatedAndBuilt(ctx, dir, s)
 }
 
@@ -109,16 +120,19 @@ func (b *Builder) generatedAndBuilt(ctx context.Context, dir string, s Spec) (*P
 func (p *Project) sizeInRAM(ctx context.Context, dir string, s Spec, o Operators, at uint64) (_ uint64, err error) {
 	with := p
 	if len(p.state.Libraries) > 0 {
+		// This build is only for the libraries: the size of the window is not known yet.
 		s.Options.UploadKiB = 0
 		if with, err = p.builder.generatedAndBuilt(ctx, dir, s); err != nil {
 			return 0, err
 		}
 		defer func() { err = errors.Join(err, with.Close()) }()
 	}
+
 	l, err := with.OperatorLinker(ctx)
 	if err != nil {
 		return 0, err
 	}
+
 	program, err := l.Link(ctx, o, rpc.Window{Base: at, Bytes: 1 << 40})
 	return uint64(len(program.Bytes)) + program.Zero, err
 }
@@ -134,6 +148,7 @@ func (p *Project) LoadRAM(ctx context.Context, s *rpc.Session, o Operators) (rpc
 	if err != nil {
 		return rpc.Module{}, err
 	}
+
 	windows, err := s.Windows(ctx)
 	if err != nil {
 		return rpc.Module{}, err
@@ -141,11 +156,13 @@ func (p *Project) LoadRAM(ctx context.Context, s *rpc.Session, o Operators) (rpc
 	if len(windows) == 0 {
 		return rpc.Module{}, failure.New(failure.DoesNotFit, "unlink a module", "no RAM for code is free")
 	}
+
 	largest := slices.MaxFunc(windows, func(a, b rpc.Window) int { return int(int64(a.Bytes) - int64(b.Bytes)) })
 	program, err := l.Link(ctx, o, largest)
 	if err != nil {
 		return rpc.Module{}, err
 	}
+
 	return s.Upload(ctx, program)
 }
 
@@ -162,6 +179,7 @@ func lowerArena(b *boards.Board, o boards.Options) (boards.Options, error) {
 			o.ArenaKiB = max(room, leastArenaKiB)
 		}
 	}
+
 	_, err := b.Settle(o)
 	return o, err
 }

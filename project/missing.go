@@ -29,6 +29,8 @@ func (p *Project) sourceOf(object string) string {
 			sources = append(sources, name)
 		}
 	}
+
+	// Sources in different folders may have one name.
 	if len(sources) != 1 {
 		return object
 	}

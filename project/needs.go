@@ -25,13 +25,16 @@ func (b *Builder) Needs(ctx context.Context, dir string) (all []buildenv.Need, e
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "templates")
 	}
+
 	dir = abspath.Of(dir)
 	b.anchor()
+
 	for _, name := range blueprint.Names(b.Path) {
 		t, err := blueprint.Find(name, b.Path)
 		if err != nil {
 			return nil, err
 		}
+
 		needs, err := b.env(&t.Blueprint, "", dir).Needs(ctx)
 		if err != nil {
 			return nil, err
@@ -60,19 +63,24 @@ func (b *Builder) SystemBoards(ctx context.Context, dir string) (names []string,
 	if ctx.Err() != nil {
 		return nil, nil, failure.Stopped(ctx, "boards")
 	}
+
 	dir = abspath.Of(dir)
 	b.anchor()
+
 	unlisted = map[string]error{}
 	for _, family := range boards.Families(b.Path) {
+		// The template is the same for all boards of the family: any name finds it.
 		any, err := boards.Find(family+"/any", b.Path)
 		if err != nil {
 			unlisted[family] = err
 			continue
 		}
+
 		t, err := blueprint.Find(any.Templates[0], b.Path)
 		if err != nil {
 			return nil, nil, err
 		}
+
 		list, err := b.env(&t.Blueprint, "", dir).Boards(ctx)
 		if ctx.Err() != nil {
 			return nil, nil, failure.Stopped(ctx, "boards")
@@ -94,16 +102,19 @@ func (p *Project) checkBoard(ctx context.Context, err error) error {
 	if !errors.As(err, &tool) || tool.Class != failure.Config || len(p.state.Template.Boards) == 0 {
 		return err
 	}
+
 	list, failed := p.env().Boards(ctx)
 	name := p.state.Board.Zephyr()
 	base, _, _ := strings.Cut(name, "/") // the list may have no variants
 	base, _, _ = strings.Cut(base, "@")  // and no revisions
+
 	if failed != nil || slices.Contains(list, name) || slices.Contains(list, base) {
 		return err
 	}
 	if !aboutBoard.MatchString(tool.Message) {
 		return err // the list may lack boards from folders of the user's
 	}
+
 	return failure.New(failure.Config, "choose one that "+failure.Target("boards")+" lists, or let the project's "+
 		"settings name the folder that has it", "%w\nboard %q is not known%s",
 		err, name, jsonfile.DidYouMean(name, list))
@@ -118,6 +129,7 @@ func (b *Builder) postLinkNeeds() (all []buildenv.Need) {
 		if err != nil || board.PostLink.IsZero() || strings.HasPrefix(board.PostLink.Words[0], boardfile.BoardWord) {
 			continue // Find returns the error of a board file
 		}
+
 		n := buildenv.Need{Board: name, Name: board.PostLink.Words[0]}
 		n.Result, n.Err = command.Find(n.Name, "")
 		all = append(all, n)

@@ -20,6 +20,7 @@ import (
 func (b *Builder) Open(dir string) (*Project, error) {
 	dir = abspath.Of(dir)
 	b.anchor()
+
 	if _, err := os.Stat(filepath.Join(dir, blueprint.StateFile)); err != nil {
 		return nil, projectfile.NotAProject(dir, err)
 	}
@@ -27,6 +28,7 @@ func (b *Builder) Open(dir string) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	s, err := projectfile.Read(dir)
 	if err == nil && s.Pending != nil {
 		err = unfinished(s, dir)
@@ -35,6 +37,7 @@ func (b *Builder) Open(dir string) (*Project, error) {
 		l.Release()
 		return nil, err
 	}
+
 	return &Project{dir: dir, builder: b, state: *s, lock: l}, nil
 }
 

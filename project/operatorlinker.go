@@ -40,11 +40,13 @@ func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 		return nil, failure.Errorf(failure.Config, "template %s does not say how operators for RAM are made",
 			p.state.Template.Name)
 	}
+
 	b := p.Board()
 	if b.Toolchain.CC == "" {
 		return nil, failure.New(failure.Config, "build the project first", "only the build finds the compiler of board %s",
 			b.Name)
 	}
+
 	o, err := b.Settle(p.state.Options)
 	if err != nil {
 		return nil, err
@@ -53,16 +55,20 @@ func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	// The linker may be used after p was closed, so it has these alone.
 	builder, dir, libraries := p.builder, p.dir, p.state.Libraries
 	s := ramlink.Setting{
 		Board: b, Options: o, Template: &p.state.Template.Blueprint, Folder: p.dir, Files: p.state.Files, Compiler: cc,
 		Tools: &builder.tools, Jobs: builder.jobs(), Cache: builder.Cache, Log: builder.log(),
 		Explain: func(err error) error { return builder.explained(err, nil, dir, libraries) },
 	}
+
 	for _, l := range libraries {
 		s.Libraries = append(s.Libraries, ramlink.Library{
 			Name: l.Name, Folder: filepath.Join(p.dir, generator.Libraries, l.Name), Archive: p.archiveOf(p.dir, l),
 		})
 	}
+
 	return ramlink.New(ctx, s)
 }

@@ -32,6 +32,7 @@ func (b *Builder) Fetch(ctx context.Context, place string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	f, err := b.fetch(ctx, r)
 	if err != nil {
 		return "", err
@@ -47,6 +48,7 @@ func (b *Builder) Update(ctx context.Context, place string) (old, commit string,
 	if err != nil {
 		return "", "", err
 	}
+
 	store, err := b.store(r)
 	if err != nil {
 		return "", "", err
@@ -119,17 +121,22 @@ func (b *Builder) findTemplate(ctx context.Context, text string) (*blueprint.Tem
 	if named := b.Templates[text]; named != "" {
 		name, place = text, named
 	}
+
 	if !gitfolder.IsRef(place) {
 		t, err := b.findHere(name, place)
+
+		// A template that was found by its name has no origin of its own.
 		if err != nil || !strings.ContainsAny(place, `/\`) {
 			return t, nil, err
 		}
+
 		commit, changed, err := sourcetree.Commit(ctx, place)
 		if commit == "" || err != nil {
 			return t, nil, err
 		}
 		return t, &projectfile.Origin{Commit: commit, Changed: changed}, nil
 	}
+
 	r, err := gitfolder.Parse(place)
 	if err != nil {
 		return nil, nil, err
@@ -138,6 +145,7 @@ func (b *Builder) findTemplate(ctx context.Context, text string) (*blueprint.Tem
 	if err != nil {
 		return nil, nil, err
 	}
+
 	if name == "" {
 		name = r.Name()
 	}
@@ -145,6 +153,7 @@ func (b *Builder) findTemplate(ctx context.Context, text string) (*blueprint.Tem
 	if err != nil {
 		return nil, nil, failure.Errorf(failure.Config, "%s: %w", r, err)
 	}
+
 	return t, &projectfile.Origin{URL: place, Commit: f.Commit}, nil
 }
 
@@ -155,9 +164,11 @@ func (b *Builder) findHere(name, place string) (*blueprint.Template, error) {
 			failure.Option("Spec.Template", "FOLDER"), "template %s: there is no folder %s",
 			cmp.Or(name, filepath.Base(place)), place)
 	}
+
 	if name != "" {
 		return blueprint.FindIn(place, name, b.Path)
 	}
+
 	t, err := blueprint.Find(place, b.Path)
 	if named := slices.Sorted(maps.Keys(b.Templates)); err != nil && len(named) > 0 && !strings.ContainsAny(place, `/\`) &&
 		!slices.Contains(blueprint.Names(b.Path), place) {

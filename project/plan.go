@@ -39,6 +39,7 @@ func (b *Builder) makePlan(ctx context.Context, dir string, s Spec) (*plan, erro
 		return nil, optionsFit(board, s.Options, err)
 	}
 	board = board.Placed(s.Options)
+
 	t, app, from, err := b.chooseTemplate(ctx, board, s)
 	if err != nil {
 		return nil, err
@@ -51,12 +52,14 @@ func (b *Builder) makePlan(ctx context.Context, dir string, s Spec) (*plan, erro
 	if err != nil {
 		return nil, err
 	}
+
 	if err := fit.CheckModel(board, a, m); err != nil {
 		return nil, err
 	}
 	if err := checkPools(board, s.Options, m); err != nil {
 		return nil, err
 	}
+
 	pl := &plan{files: map[string]planned{}, archive: a, app: app, samples: s.Samples}
 	libraries, err := pl.addLibraries(ctx, b, dir, board, t, s)
 	if err != nil {
@@ -71,6 +74,7 @@ func (b *Builder) makePlan(ctx context.Context, dir string, s Spec) (*plan, erro
 	if err := pl.checkProtection(board); err != nil {
 		return nil, err
 	}
+
 	pl.state = projectfile.State{
 		Format: projectfile.Format,
 		Board:  projectfile.Board{Name: board.Name, From: b.boardFrom(dir, s.Board), Own: board.Own, Board: *board},
@@ -80,6 +84,7 @@ func (b *Builder) makePlan(ctx context.Context, dir string, s Spec) (*plan, erro
 		Model:   projectfile.Model{Name: filepath.Base(a.Path), ModelName: m.Name, Digest: a.Digest},
 		Options: s.Options, Libraries: libraries,
 	}
+
 	pl.state.Board.Files, pl.state.Board.Origin = nil, nil
 	return pl, pl.computeDigests()
 }
@@ -107,17 +112,20 @@ func (pl *plan) addRuntime(dir string, t *blueprint.Template) error {
 	if dir == "" {
 		return pl.addTree(crt.Sources.Runtime, to, isOurs)
 	}
+
 	files := os.DirFS(dir)
 	if _, err := fs.Stat(files, "src/runtime/crt"); err == nil {
 		return failure.New(failure.Config, "use the shipped runtime: archives that TVM exported run with it",
 			"%s is TVM's own runtime, whose RPC server is C++: the templates compile C only", dir)
 	}
+
 	for _, want := range []string{"include/boardsmith/boardsmith.h", "src/rpc", "src/runtime"} {
 		if _, err := fs.Stat(files, want); err != nil {
 			return failure.New(failure.Config, "use a copy of the folder crt of a project",
 				"%s is no runtime: it has no %s", dir, want)
 		}
 	}
+
 	return pl.addTree(files, to, func(name string) bool {
 		top, _, _ := strings.Cut(name, "/")
 		return (top == "include" || top == "src") && isOurs(name)
@@ -130,9 +138,11 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a 
 		top, _, _ := strings.Cut(name, "/")
 		return !slices.Contains(notCopied, top)
 	}
+
 	if err := t.CheckNames(); err != nil {
 		return err
 	}
+
 	if pl.app != nil {
 		if err := pl.addShipped(t.Firmware, pl.app); err != nil {
 			return err
@@ -146,11 +156,13 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a 
 			return err
 		}
 	}
+
 	for to, files := range t.Copied {
 		if err := pl.addTree(files, to, func(string) bool { return true }); err != nil {
 			return err
 		}
 	}
+
 	if err := pl.addTree(t.Files, "", isCopied); err != nil { // may replace files of those above
 		return err
 	}
@@ -162,6 +174,7 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a 
 			pl.files[g] = planned{data: data, mode: 0o644}
 		}
 	}
+
 	folder := t.Landmarks.Folders.OfModel()
 	pl.addModel(folder, a, m)
 	if pl.app != nil {
@@ -174,11 +187,14 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a 
 		return err
 	}
 	pl.files[templates.LaunchScript] = planned{files: templates.FS, name: templates.LaunchScript, mode: 0o755}
+
+	// By now, all C files of the model are planned.
 	for _, file := range o.OperatorFiles() {
 		if name := path.Join(folder, "codegen/host/src", file); pl.files[name].mode == 0 {
 			return failure.Errorf(failure.Config, "option operator_flags: the model has no C file %s", file)
 		}
 	}
+
 	return pl.addCompileCommands(b, o, t)
 }
 
@@ -199,12 +215,14 @@ func (pl *plan) addModel(folder string, a *mlf.Archive, m *mlf.Model) {
 			others[f.Name] = o != m
 		}
 	}
+
 	for _, f := range a.Files {
 		if others[f.Name] || strings.HasPrefix(f.Name, "runtime/") || strings.HasPrefix(f.Name, "templates/") {
 			continue
 		}
 		pl.files[path.Join(folder, f.Name)] = planned{data: f.Data, mode: 0o644}
 	}
+
 	pl.files[blueprint.ModelTar] = planned{data: a.Raw, mode: 0o644}
 }
 
@@ -215,6 +233,7 @@ func (pl *plan) addCallable(folder string, b *boards.Board, m *mlf.Model) error 
 	if err != nil {
 		return err
 	}
+
 	for file, c := range map[string][]byte{
 		generator.AdapterFile: adapter, generator.SignaturesFile: generator.Signatures(m),
 	} {
@@ -234,18 +253,21 @@ func (pl *plan) computeDigests() error {
 			return failure.Errorf(failure.Config, "template %s: its file %q is in its build folder",
 				pl.state.Template.Name, name)
 		}
+
 		for folder := path.Dir(name); folder != "."; folder = path.Dir(folder) {
 			if _, isFile := pl.files[folder]; isFile {
 				return failure.New(failure.Config, "correct the fields firmware and copies, or rename a file",
 					"template %s: %q is a file, and the folder of %q", pl.state.Template.Name, folder, name)
 			}
 		}
+
 		data, err := f.read()
 		if err != nil {
 			return failure.Errorf(failure.Config, "template: %w", err)
 		}
 		pl.state.Files[name] = cachekey.Digest(data)
 	}
+
 	without := pl.state
 	facts, err := json.Marshal(without) // the files' digests and all that was chosen
 	if err != nil {
@@ -262,6 +284,7 @@ func (b *Builder) FindTemplate(ctx context.Context, s Spec, board *boards.Board)
 		return nil, failure.Stopped(ctx, "template %s", s.Template)
 	}
 	b.anchor()
+
 	if board == nil {
 		t, _, err := b.findTemplate(ctx, s.Template)
 		return t, err
@@ -277,6 +300,8 @@ func (b *Builder) chooseTemplate(ctx context.Context, board *boards.Board, s Spe
 	if err == nil {
 		err = fits(t, board)
 	}
+
+	// This comes after fits, which checks the board for all values of the option app.
 	if err == nil {
 		t, app, err = t.For(s.Options.App)
 	}
@@ -303,10 +328,12 @@ func (pl *plan) addCompileCommands(b *boards.Board, o boards.Options, t *bluepri
 	if len(t.Compile) == 0 || b.Toolchain.CC == "" {
 		return nil // its build command makes one, or finds the compiler
 	}
+
 	var names []string
 	for name := range pl.files {
 		names = append(names, name)
 	}
+
 	data, err := generator.CompileCommands(t.Compile, b, o, names)
 	pl.files[generator.CompileDatabase] = planned{data: data, mode: 0o644}
 	return err

@@ -39,24 +39,31 @@ func (p *Project) Preprocess(ctx context.Context, source, after string, flags ..
 	if ctx.Err() != nil {
 		return "", failure.Stopped(ctx, "preprocess %s", source)
 	}
+
 	cc, words, err := p.compileWords(source)
 	if err != nil {
 		return "", err
 	}
+
 	file := blueprint.InProject(source)
 	args := slices.Concat(words, []string{"-E"}, flags)
 	if after == "" {
 		return p.preprocess(ctx, cc, append(args, file))
 	}
+
 	folder, err := scratch.Make("boardsmith-preprocess-")
 	if err != nil {
 		return "", fmt.Errorf("preprocess: %w", err)
 	}
 	defer folder.Remove()
+
+	// The ending tells the compiler whether it is C or assembler.
 	text := filepath.Join(folder.Dir, "after"+path.Ext(source))
 	if err := os.WriteFile(text, []byte(afterMark+"\n"+after), 0o600); err != nil {
 		return "", fmt.Errorf("preprocess: %w", err)
 	}
+
+	// -imacros leaves the source's text out, but keeps its macros.
 	output, err := p.preprocess(ctx, cc, append(args, "-P", "-imacros", file, text))
 	_, output, _ = strings.Cut(output, afterMark+"\n") // GCC keeps pragmas of -imacros
 	return output, err
@@ -68,6 +75,7 @@ func (p *Project) compileWords(source string) (cc string, flags []string, err er
 	if _, err := os.Stat(filepath.Join(p.dir, filepath.FromSlash(file))); err != nil {
 		return "", nil, failure.Errorf(failure.Config, "source %s is not in the project: %w", source, err)
 	}
+
 	b := p.Board()
 	as := strings.TrimSuffix(file, path.Ext(file)) + ".c" // assembler files have the flags of C
 	steps := p.state.Template.Compile
@@ -76,6 +84,7 @@ func (p *Project) compileWords(source string) (cc string, flags []string, err er
 		return "", nil, failure.Errorf(failure.Config, "template %s does not state how %s is compiled",
 			p.state.Template.Name, file)
 	}
+
 	o, err := b.Settle(p.state.Options)
 	if err != nil {
 		return "", nil, err
@@ -106,9 +115,11 @@ func (p *Project) preprocess(ctx context.Context, cc string, args []string) (str
 		return "", err
 	}
 	defer give()
+
 	var out bounded
 	c := command.Command{Path: cc, Args: args, Dir: p.dir, Env: p.env().Path(), Stdout: &out, Timeout: preprocessLimit}
 	err = c.Run(ctx)
+
 	switch {
 	case ctx.Err() != nil:
 		return "", err
@@ -117,11 +128,14 @@ func (p *Project) preprocess(ctx context.Context, cc string, args []string) (str
 	case err == nil:
 		return out.text.String(), nil
 	}
+
 	var failed *command.Error
 	if !errors.As(err, &failed) {
 		return "", err
 	}
 	tool := buildenv.Failed(failed, "cd "+command.Quote(p.dir)+" && "+c.Typed())
+
+	// Whatever words the message has, nothing was linked.
 	if tool.Class != failure.Host {
 		tool.Class = failure.Compile
 	}

@@ -84,6 +84,8 @@ func (p *Project) Board() *boards.Board {
 	if built := cmp.Or(p.found, p.state.Built); built != nil {
 		b = built.Board
 	}
+
+	// Generate has copied the files that link.args names to this folder.
 	b.Link.Dir = filepath.Join(p.dir, generator.Board)
 	return &b
 }

@@ -24,10 +24,12 @@ func Repository(ctx context.Context, dir string) (*Builder, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	b := &Builder{Templates: c.Templates, Libraries: c.Libraries}
 	if c.File != "" {
 		b.LockFile = filepath.Join(filepath.Dir(c.File), boardsmithjson.LockName)
 	}
+
 	for _, place := range c.Path {
 		if gitfolder.IsRef(place) {
 			if place, err = b.Fetch(ctx, place); err != nil {
@@ -36,5 +38,6 @@ func Repository(ctx context.Context, dir string) (*Builder, error) {
 		}
 		b.Path = append(b.Path, place)
 	}
+
 	return b, nil
 }

@@ -28,11 +28,14 @@ func optionsFit(b *boards.Board, o boards.Options, err error) error {
 	if !errors.As(err, &over) {
 		return err
 	}
+
 	e := &FitError{Board: b.Name, Part: "memory", Err: err}
 	e.Region, e.Need, e.Have, e.Reason = over.Overfull()
 	e.Over = e.Need - e.Have
+
 	arena, stack := int64(cmp.Or(o.ArenaKiB, b.ArenaKiB)), int64(cmp.Or(o.StackBytes, b.StackBytes))
 	upload := max(int64(cmp.Or(o.UploadKiB, b.UploadKiB))*1024-e.Over, 0) / 1024
+
 	for _, smaller := range []struct {
 		name  string
 		value int64
@@ -42,6 +45,7 @@ func optionsFit(b *boards.Board, o boards.Options, err error) error {
 		{"stack_bytes", stack - e.Over, &o.StackBytes},
 		{"upload_kib", (int64(1) << bits.Len64(uint64(upload))) / 2, &o.UploadKiB}, // a power of two
 	} {
+		// One option is changed at a time.
 		old := *smaller.of
 		*smaller.of = int(smaller.value)
 		if _, err := b.Settle(o); err == nil && smaller.value > 0 {
@@ -60,16 +64,19 @@ func (p *Project) linkFits(err error, dir string, a *mlf.Archive, m *mlf.Model) 
 	if !errors.As(err, &tool) || tool.Class != failure.DoesNotFit {
 		return err
 	}
+
 	e := &FitError{Board: p.Board().Name, Part: "memory", Err: err}
 	e.Region, e.Over, e.Reason = toolwords.TooSmall(tool.Message + "\n" + string(tool.Tail))
 	if e.Region == "" {
 		return err
 	}
+
 	for _, r := range p.Board().Memory { // scripts of others write names in capitals, and call a RAM SRAM
 		if strings.EqualFold(r.Name, e.Region) || strings.EqualFold("s"+r.Name, e.Region) {
 			e.Region = r.Name
 		}
 	}
+
 	e.Placed = p.Board().Place.PartsIn(e.Region)
 	p.makeRoom(e, dir, a, m)
 	return e
@@ -78,6 +85,7 @@ func (p *Project) linkFits(err error, dir string, a *mlf.Archive, m *mlf.Model) 
 // makeRoom suggests an option that frees the missing bytes, if there is one.
 func (p *Project) makeRoom(e *FitError, dir string, a *mlf.Archive, m *mlf.Model) {
 	b := p.Board()
+
 	// The build may not have found out about the board, because it refuses an arena that is larger than the RAM.
 	isOfArena := len(b.Memory) == 0 && p.state.Options.ArenaKiB > 0 && strings.HasSuffix(strings.ToLower(e.Region), "ram")
 	if isOfArena || e.Region == b.Place.ArenaRegion() {
@@ -88,6 +96,7 @@ func (p *Project) makeRoom(e *FitError, dir string, a *mlf.Archive, m *mlf.Model
 			return
 		}
 	}
+
 	settled, err := b.Settle(p.state.Options)
 	isOfCode := e.Region == b.Place.Code || e.Region == b.Place.Operators
 	if err == nil && isOfCode && settled.OperatorOpt != "Os" && p.operatorCode(dir) > e.Over {
@@ -105,6 +114,7 @@ func (p *Project) operatorCode(dir string) (bytes int64) {
 			return nil // no object
 		}
 		defer f.Close()
+
 		if !p.hasSource(dir, path) {
 			return nil
 		}

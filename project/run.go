@@ -29,11 +29,13 @@ func (p *Project) RecordFlash(i *image.Image, r device.FlashReport, failed error
 	if r.Device == "" {
 		return nil
 	}
+
 	entry := projectfile.Flash{
 		Time: time.Now().UTC().Round(time.Second), Device: r.Device, Programmer: r.Programmer, Image: i.Digest,
 		BuildID: i.ID(),
 		Reason:  r.Reason, Bytes: r.Wrote, Sectors: r.Erased, Class: failure.Of(failed),
 	}
+
 	return p.update(func(s *projectfile.State) {
 		if n := len(s.Flashes); n > 0 && s.Flashes[n-1].Idle() && entry.Idle() && s.Flashes[n-1].Same(entry) {
 			s.Flashes = s.Flashes[:n-1]
@@ -54,6 +56,7 @@ func (p *Project) Built() (*image.Image, error) {
 		return nil, err
 	}
 	defer t.Close()
+
 	last := builddir.Last(t, &p.state)
 	if last == nil {
 		return nil, nil
@@ -87,6 +90,7 @@ func (p *Project) flashed(ctx context.Context, desk *device.Desk, which string) 
 	if desk == nil {
 		desk = &device.Desk{}
 	}
+
 	i, err := p.Build(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -95,8 +99,12 @@ func (p *Project) flashed(ctx context.Context, desk *device.Desk, which string) 
 	if err != nil {
 		return nil, nil, err
 	}
+
+	// It stays attached until Close, also after a failed flash.
 	p.devices = append(p.devices, d)
 	r, err := d.Flash(ctx, i)
+
+	// A failed flash is recorded, too.
 	if err := errors.Join(err, p.RecordFlash(i, r, err)); err != nil {
 		return nil, nil, err
 	}

@@ -41,6 +41,7 @@ func (pl *plan) addShipped(to string, app *blueprint.App) error {
 	if err != nil {
 		return fmt.Errorf("template: %w", err)
 	}
+
 	for name, from := range names {
 		pl.files[path.Join(to, name)] = planned{files: templates.FS, name: from, mode: modeOf(name)}
 	}
@@ -62,6 +63,7 @@ func (pl *plan) addEmbedded(folder string, a *mlf.Archive, m *mlf.Model) error {
 	if err != nil {
 		return err
 	}
+
 	if len(pl.samples) > 0 {
 		data, err := ndarray.EncodeNPZ(pl.samples)
 		if err != nil {
@@ -69,12 +71,15 @@ func (pl *plan) addEmbedded(folder string, a *mlf.Archive, m *mlf.Model) error {
 		}
 		pl.files[samplesFile] = planned{data: data, mode: 0o644}
 	}
+
+	// The archive's own code for RPC was planned here.
 	to := path.Join(folder, modelCode)
 	for name := range pl.files {
 		if strings.HasPrefix(name, to+"/") {
 			delete(pl.files, name)
 		}
 	}
+
 	for _, f := range append(files, mlf.File{Name: "src/" + buffers.Name, Data: buffers.Data}) {
 		if isCode(f.Name) {
 			pl.files[path.Join(to, f.Name)] = planned{data: f.Data, mode: 0o644}

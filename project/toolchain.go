@@ -28,15 +28,18 @@ func (p *Project) Toolchain() (string, error) {
 		return "", err
 	}
 	defer t.Close()
+
 	last := builddir.Last(t, &p.state)
 	if last == nil {
 		return "", failure.New(failure.Config, "build the project first", "%s: only a build finds the compiler", p.dir)
 	}
+
 	b := p.Board()
 	o, err := b.Settle(p.state.Options)
 	if err != nil {
 		return "", err
 	}
+
 	steps := p.state.Template
 	of := cachekey.New("made with v1").Add("cflags", b.CFlags...).Add("ldflags", b.LDFlags...).
 		Add("levels", o.RuntimeOpt, o.OperatorOpt).Add("operators", slices.Concat(steps.Operators.Compile,
@@ -44,20 +47,25 @@ func (p *Project) Toolchain() (string, error) {
 	for _, s := range steps.Compile {
 		of.Add("compile", s.Flags...)
 	}
+
 	var compiler string
 	for _, tool := range last.Tools {
+		// Only a compiler has a target.
 		if tool.Target != "" && compiler == "" {
 			compiler = strings.TrimSpace(tool.Version)
 		}
+
 		if !slices.ContainsFunc(steps.Tools, func(of blueprint.Tool) bool { return of.Name == tool.Name }) { // such as make
 			of.Add("tool", tool.Words()...)
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(last.Inputs)) {
 		if strings.HasPrefix(name, generator.Libraries+"/") {
 			of.Add("library", name, last.Inputs[name])
 		}
 	}
+
 	key := of.Key()
 	return fmt.Sprintf("%s, flags and libraries %x", compiler, key[:4]), nil
 }

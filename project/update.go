@@ -16,10 +16,12 @@ func (p *Project) update(change func(*projectfile.State)) error {
 		return err
 	}
 	defer p.lock.EndTurn()
+
 	s, err := projectfile.Read(p.dir)
 	if err != nil {
 		return err
 	}
+
 	change(s)
 	if err := s.Write(p.dir); err != nil {
 		return err
@@ -31,7 +33,10 @@ func (p *Project) update(change func(*projectfile.State)) error {
 // noteBuild records a build's findings if they are new.
 func (p *Project) noteBuild(b *builddir.Record) error {
 	board := p.found
+
+	// state.Built takes its place.
 	p.found = nil
+
 	if reflect.DeepEqual(b.Tools, p.state.Tools) && reflect.DeepEqual(b.Edited, p.state.Edited) &&
 		reflect.DeepEqual(board, p.state.Built) {
 		return nil

@@ -53,9 +53,11 @@ func (r *Release) addSizes(u *project.Usage) error {
 	for _, p := range append(slices.Clone(u.Parts), project.PartUse{Name: "all", Size: u.Total()}) {
 		s.Parts = append(s.Parts, partSize{p.Name, p.Text, p.Data, p.BSS})
 	}
+
 	for _, g := range u.Regions {
 		s.Regions = append(s.Regions, regionSize{g.Name, g.Origin, g.Size, g.Used})
 	}
+
 	if u.Arena.Need > 0 {
 		s.Arena = &need{u.Arena.Need, u.Arena.Have, append([]string{}, u.Arena.Unsure...)}
 	}
@@ -72,6 +74,7 @@ func (r *Release) addSizeFiles(s sizes) error {
 		return fmt.Errorf("size.json: %w", err)
 	}
 	r.add("size.json", append(data, '\n'))
+
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%-18s %10s %10s %10s   bytes\n", "part", "text", "data", "bss")
 	for _, p := range s.Parts {
@@ -79,24 +82,28 @@ func (r *Release) addSizeFiles(s sizes) error {
 			fmt.Fprintf(&b, "%-18s %10d %10d %10d\n", p.Part, p.Text, p.Data, p.BSS)
 		}
 	}
+
 	for i, g := range s.Regions {
 		if i == 0 {
 			fmt.Fprintf(&b, "\n%-18s %10s %10s %10s   bytes\n", "region", "used", "free", "of")
 		}
 		fmt.Fprintf(&b, "%-18s %10d %10d %10d\n", g.Region, g.Used, g.Size-g.Used, g.Size)
 	}
+
 	if s.Arena != nil {
 		fmt.Fprintf(&b, "\narena: the running model takes %d of %d bytes\n", s.Arena.Need, s.Arena.Have)
 		for _, why := range s.Arena.Unsure {
 			fmt.Fprintf(&b, "arena: it may be more: %s\n", why)
 		}
 	}
+
 	if s.Stack != nil {
 		fmt.Fprintf(&b, "\nstack: %d of %d bytes at worst\n", s.Stack.Need, s.Stack.Have)
 		for _, why := range s.Stack.Unsure {
 			fmt.Fprintf(&b, "stack: it may be more: %s\n", why)
 		}
 	}
+
 	r.add("size.txt", b.Bytes())
 	return nil
 }
@@ -127,6 +134,7 @@ func billOf(a about, main, digest string, kind cyclonedx.ComponentType) ([]byte,
 			Description: a.description(main), Hashes: hashes(digest), PackageURL: a.Boardsmith.purlOf(product),
 		},
 	}
+
 	if a.Commit != "" {
 		source := &cyclonedx.Pedigree{Commits: &[]cyclonedx.Commit{{UID: a.Commit}}}
 		if a.Changed != "" {
@@ -134,23 +142,30 @@ func billOf(a about, main, digest string, kind cyclonedx.ComponentType) ([]byte,
 		}
 		bom.Metadata.Component.Pedigree = source
 	}
+
 	var parts []cyclonedx.Component
 	tools := []cyclonedx.Component{{
 		BOMRef: "boardsmith", Type: cyclonedx.ComponentTypeApplication, Name: "boardsmith",
 		Version: a.Boardsmith.text(), PackageURL: a.Boardsmith.purl(""),
 	}}
 	var on []string
+
 	for i, p := range a.Parts {
 		c := componentOf(p, fmt.Sprintf("part-%d", i))
+
+		// Tools are no part of the product.
 		if p.Kind == partTool {
 			tools = append(tools, c)
 			continue
 		}
 		parts, on = append(parts, c), append(on, c.BOMRef)
 	}
+
 	bom.Components = &parts
 	bom.Metadata.Tools = &cyclonedx.ToolsChoice{Components: &tools}
 	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: ref, Dependencies: &on}}
+
+	// The serial number follows from the bill without one.
 	text, err := encode(bom)
 	if err != nil {
 		return nil, err
@@ -173,14 +188,17 @@ func componentOf(p part, ref string) cyclonedx.Component {
 		BOMRef: ref, Type: componentTypes[p.Kind], Name: p.Name, Version: p.Version, Description: p.Kind,
 		Hashes: hashes(p.SHA256), PackageURL: p.PURL,
 	}
+
 	if c.Type == "" {
 		c.Type = cyclonedx.ComponentTypeLibrary
 	}
+
 	if spdx.IsExpression(p.Licence) {
 		c.Licenses = &cyclonedx.Licenses{{Expression: p.Licence}}
 	} else if p.Licence != "" {
 		c.Licenses = &cyclonedx.Licenses{{License: &cyclonedx.License{Name: p.Licence}}}
 	}
+
 	if len(p.Files) > 0 {
 		var files []cyclonedx.Component
 		for _, f := range p.Files {
@@ -190,6 +208,7 @@ func componentOf(p part, ref string) cyclonedx.Component {
 		}
 		c.Components = &files
 	}
+
 	if p.URL != "" {
 		c.ExternalReferences = &[]cyclonedx.ExternalReference{{Type: cyclonedx.ERTypeVCS, URL: p.URL}}
 	}
@@ -216,6 +235,8 @@ func encode(bom *cyclonedx.BOM) ([]byte, error) {
 // serialOf makes a UUID of version 8 (RFC 9562) of a text.
 func serialOf(text []byte) string {
 	u := sha256.Sum256(text)
+
+	// These bits are the version and the variant.
 	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80
 	return fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:16])
 }
@@ -246,15 +267,19 @@ func readme(a about, files []File) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# %s %s\n\n", cell(cmp.Or(a.Product, a.names())), cell(cmp.Or(a.Version, "for "+a.Board)))
 	fmt.Fprintf(&b, "For board %s. App `%s`.", cell(a.Board), a.App)
+
 	for _, m := range a.Models {
 		fmt.Fprintf(&b, " Model `%s` is from the archive `%s` with the SHA-256\n`%s`.", cell(m.Name), cell(m.Archive),
 			m.Digest)
 	}
+
 	if a.BuildID != "" {
 		fmt.Fprintf(&b, " The running firmware\nreports the build id `%s`.", a.BuildID)
 	}
+
 	fmt.Fprintf(&b, " Made by\nboardsmith, %s.", cmp.Or(a.Boardsmith.text(), "whose version is not known"))
 	b.WriteString("\n\n| file | what it is |\n|---|---|\n")
+
 	seen := map[string]bool{}
 	for _, f := range files {
 		name, _, _ := strings.Cut(f.Name, "/")
@@ -262,14 +287,18 @@ func readme(a about, files []File) []byte {
 		if region, ok := strings.CutPrefix(name, "firmware-"); ok {
 			purpose = "the bytes of the flash " + strings.TrimSuffix(region, ".bin") + ", from its image's first address on"
 		}
+
+		// One line stands for all files of a folder.
 		if purpose != "" && !seen[name] {
 			seen[name] = true
 			fmt.Fprintf(&b, "| `%s` | %s |\n", name, purpose)
 		}
 	}
+
 	fmt.Fprintf(&b, "| `%s` | inputs, parts and digests for programs |\n", aboutFile)
 	fmt.Fprintf(&b, "| `%s` | `sha256sum -c %s` checks all files |\n", sumsFile, sumsFile)
 	b.WriteString("\nEqual inputs give equal bytes of all these files: there are no times and no paths in them.\n")
+
 	b.WriteString("\n| part | name | version | licence |\n|---|---|---|---|\n")
 	for _, p := range a.Parts {
 		version := p.Version
@@ -278,16 +307,20 @@ func readme(a about, files []File) []byte {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.Kind, cell(p.Name), cell(version), cell(p.Licence))
 	}
+
 	fmt.Fprintf(&b, "\n%s: the files name no licence. ", noLicence)
 	b.WriteString("The compiler's libraries have the licences of its packages: on Debian, `licences/PACKAGE.copyright`.\n")
+
 	for _, id := range missingTexts(a.Licences) {
 		fmt.Fprintf(&b, "\nThe text of the licence `%s` is not in this release.\n", cell(id))
 	}
+
 	for _, p := range a.Parts {
 		for _, f := range p.Files {
 			fmt.Fprintf(&b, "\n`%s` is a file of %s, %s.\n", cell(f.Name), cell(p.Name), cell(p.Licence))
 		}
 	}
+
 	for _, name := range a.Edited {
 		fmt.Fprintf(&b, "\n`%s` was changed by hand after it was generated.\n", cell(path.Clean(name)))
 	}

@@ -31,6 +31,7 @@ func OfLibrary(files []mlf.File, codes []*cmodel.Code, c *cmodel.Compiler, of ma
 	for _, f := range files {
 		r.add("library/"+f.Name, f.Data)
 	}
+
 	s := sizes{Parts: []partSize{}, Regions: []regionSize{}}
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		s.Parts = append(s.Parts, partSize{name, of[name].Text, of[name].Data, of[name].BSS})
@@ -38,16 +39,19 @@ func OfLibrary(files []mlf.File, codes []*cmodel.Code, c *cmodel.Compiler, of ma
 	if err := r.addSizeFiles(s); err != nil {
 		return nil, err
 	}
+
 	a := about{App: "library", Board: c.Board.Name, Options: c.Options.Words(), Edited: []string{}}
 	for _, code := range codes {
 		name, digest := code.Archive()
 		a.Models = append(a.Models, model{code.Name, name, digest})
 	}
 	a.Options = append(a.Options, params(codes)...)
+
 	parts, err := libraryParts(files, codes, c)
 	if err != nil {
 		return nil, err
 	}
+
 	return r, r.complete(o, a, parts, nil, "library/"+cmodel.CompiledLibrary, cyclonedx.ComponentTypeLibrary)
 }
 
@@ -59,6 +63,7 @@ func params(codes []*cmodel.Code) []string {
 			inRAM = append(inRAM, code.Name+"=ram")
 		}
 	}
+
 	switch len(inRAM) {
 	case 0:
 		return nil
@@ -74,6 +79,8 @@ func libraryParts(files []mlf.File, codes []*cmodel.Code, c *cmodel.Compiler) (p
 	if err != nil {
 		return nil, err
 	}
+
+	// Files that no part below takes are generated ones.
 	generated := slices.DeleteFunc(slices.Clone(files), func(f mlf.File) bool { return f.Name == cmodel.CompiledLibrary })
 	add := func(kind, name string, of []mlf.File) {
 		isOf := func(f mlf.File) bool {
@@ -83,10 +90,12 @@ func libraryParts(files []mlf.File, codes []*cmodel.Code, c *cmodel.Compiler) (p
 		more, failed := partsOf(kind, name, of)
 		parts, err = append(parts, more...), errors.Join(err, failed)
 	}
+
 	for _, code := range codes {
 		name, digest := code.Archive()
 		parts = append(parts, part{Kind: partModel, Name: name, SHA256: digest, Licence: noLicence})
 	}
+
 	seen := map[string]bool{} // models of one archive may have code together
 	for _, code := range codes {
 		add(partModelCode, code.Name, slices.DeleteFunc(code.Archived(), func(f mlf.File) bool {
@@ -95,8 +104,10 @@ func libraryParts(files []mlf.File, codes []*cmodel.Code, c *cmodel.Compiler) (p
 			return before
 		}))
 	}
+
 	add(partRuntime, runtimeName, own)
 	add(partGenerated, c.Board.Name, slices.Clone(generated))
+
 	tools := c.Board.Toolchain
 	return append(parts, part{Kind: partTool, Name: tools.CC, Version: c.Target.Compiler},
 		part{Kind: partTool, Name: tools.AR, Version: c.Archiver}), err
@@ -105,18 +116,21 @@ func libraryParts(files []mlf.File, codes []*cmodel.Code, c *cmodel.Compiler) (p
 // partsOf returns the parts that files are, one for each licence, with digests as projectParts has them.
 func partsOf(kind, name string, files []mlf.File) (parts []part, err error) {
 	files = slices.SortedFunc(slices.Values(files), func(a, b mlf.File) int { return strings.Compare(a.Name, b.Name) })
+
 	sums := map[string]hash.Hash{} // by licence
 	for _, f := range files {
 		licence, err := spdx.Of(bytes.NewReader(f.Data))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
+
 		licence = cmp.Or(licence, map[string]string{partGenerated: generatedLicence}[kind], noLicence)
 		if sums[licence] == nil {
 			sums[licence] = sha256.New()
 		}
 		fmt.Fprintf(sums[licence], "%q %x\n", f.Name, sha256.Sum256(f.Data))
 	}
+
 	for _, licence := range slices.Sorted(maps.Keys(sums)) {
 		parts = append(parts, part{
 			Kind: kind, Name: name, SHA256: hex.EncodeToString(sums[licence].Sum(nil)), Licence: licence,

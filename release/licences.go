@@ -34,6 +34,7 @@ func (r *Release) addLicences(parts []part, texts []licenceFile, folders []strin
 		if err != nil {
 			return nil, err
 		}
+
 		l := licence{ID: id}
 		if text != nil {
 			l.File = "licences/" + id + ".txt"
@@ -41,7 +42,9 @@ func (r *Release) addLicences(parts []part, texts []licenceFile, folders []strin
 		}
 		all = append(all, l)
 	}
+
 	for _, t := range texts {
+		// A text that is no licence's is a notice.
 		if t.ID == "" {
 			r.add("licences/"+t.Name, t.Text)
 		}
@@ -59,6 +62,7 @@ func licenceIDs(parts []part) (all []string) {
 			all = append(all, p.Licence)
 		}
 	}
+
 	slices.SortFunc(all, func(a, b string) int {
 		return cmp.Or(strings.Compare(strings.ToLower(a), strings.ToLower(b)), strings.Compare(a, b))
 	})
@@ -70,17 +74,20 @@ func licenceText(id string, texts []licenceFile, folders []string) ([]byte, erro
 	if !spdx.IsExpression(id) {
 		return nil, nil // no file has its name
 	}
+
 	for _, t := range texts {
 		if strings.EqualFold(t.ID, id) {
 			return t.Text, nil
 		}
 	}
+
 	for _, folder := range folders {
 		text, err := textIn(os.DirFS(folder), ".", id)
 		if text != nil || err != nil {
 			return text, plainfile.Error("read", folder, err)
 		}
 	}
+
 	return textIn(licences, "licences", id)
 }
 
@@ -90,6 +97,7 @@ func textIn(f fs.FS, folder, id string) ([]byte, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+
 	for _, e := range all {
 		if strings.EqualFold(e.Name(), id+".txt") {
 			return fs.ReadFile(f, path.Join(folder, e.Name()))

@@ -41,13 +41,18 @@ func versionIn(info *debug.BuildInfo) (v Version) {
 		if m.Path != modulePath {
 			continue
 		}
+
+		// A replaced module was built from another place.
 		if m.Replace != nil {
 			m = m.Replace
 		}
+
+		// Go writes this for a working tree.
 		if m.Version != "(devel)" {
 			v.Module = m.Version
 		}
 	}
+
 	if m := pseudoVersion.FindStringSubmatch(v.Module); m != nil {
 		v.Commit = m[1]
 	}
@@ -71,6 +76,7 @@ func (v Version) purl(folder string) string {
 	if version == "" {
 		version = v.Commit
 	}
+
 	namespace, name := path.Split(modulePath)
 	return packageurl.NewPackageURL(packageurl.TypeGolang, strings.TrimSuffix(namespace, "/"), name, version, nil,
 		folder).ToString()
@@ -86,6 +92,7 @@ func (v Version) purlOf(p part) string {
 	case p.URL != "":
 		return gitPURL(p)
 	}
+
 	var digest packageurl.Qualifiers
 	if p.SHA256 != "" {
 		digest = packageurl.QualifiersFromMap(map[string]string{"checksum": "sha256:" + p.SHA256})
@@ -100,12 +107,14 @@ func gitPURL(p part) string {
 	if err != nil {
 		return ""
 	}
+
 	u, err := url.Parse(place.URL)
 	if err == nil && u.Host == "github.com" {
 		namespace, name := path.Split(strings.TrimSuffix(strings.Trim(u.Path, "/"), ".git"))
 		return packageurl.NewPackageURL(packageurl.TypeGithub, strings.TrimSuffix(namespace, "/"), name, p.Version, nil,
 			place.Dir).ToString()
 	}
+
 	repository := packageurl.QualifiersFromMap(map[string]string{"vcs_url": "git+" + place.URL + "@" + p.Version})
 	return packageurl.NewPackageURL(packageurl.TypeGeneric, "", p.Name, p.Version, repository, place.Dir).ToString()
 }

@@ -78,6 +78,7 @@ func open(p *project.Project) (*projectfile.State, *workdir.Tree, error) {
 	if _, _, err := p.Model(); err != nil { // it was closed: others may have changed the folder
 		return nil, nil, err
 	}
+
 	s, err := projectfile.Read(p.Dir())
 	if err != nil {
 		return nil, nil, err
@@ -94,13 +95,17 @@ func projectParts(p *project.Project, i *image.Image) ([]part, error) {
 		return nil, err
 	}
 	defer t.Close()
+
 	last := builddir.Last(t, s)
 	if last == nil || last.Digest != i.Digest {
 		return nil, failure.New(failure.Config, "build again", "%v is not the project's last build", i)
 	}
+
 	parts := []part{{
 		Kind: partModel, Name: p.ArchiveName(), SHA256: p.ArchiveDigest(), Licence: noLicence,
 	}}
+
+	// Files of one origin, with one licence, are one part.
 	groups := map[origin][]partFile{}
 	for name, sum := range last.Inputs {
 		o := originOf(s, name, sum)
@@ -109,12 +114,15 @@ func projectParts(p *project.Project, i *image.Image) ([]part, error) {
 		}
 		groups[o] = append(groups[o], partFile{name, sum})
 	}
+
 	for o, files := range groups {
 		parts = append(parts, o.part(files))
 	}
 	for _, tool := range last.Tools {
 		parts = append(parts, toolPart(tool))
 	}
+
+	// The map of groups has no order.
 	slices.SortFunc(parts, func(a, b part) int {
 		return cmp.Or(cmp.Compare(slices.Index(partOrder, a.Kind), slices.Index(partOrder, b.Kind)),
 			strings.Compare(a.Name, b.Name), strings.Compare(a.Licence, b.Licence), strings.Compare(a.SHA256, b.SHA256))
@@ -152,6 +160,8 @@ func originOf(s *projectfile.State, name, sum string) origin {
 		return origin{kind: partGenerated, name: s.Board.Name, licence: generatedLicence}
 	}
 	o := origin{kind: partTemplate, name: s.Template.Name, shipped: blueprint.IsShipped(sum)}
+
+	// Unchanged shipped files are boardsmith's, wherever the template is from.
 	if from := s.Template.Origin; from != nil && !o.shipped {
 		o.version, o.url = Version{Commit: from.Commit, Changed: from.Changed}.text(), from.URL
 	}
@@ -176,6 +186,7 @@ func (o *origin) addLicence(t *workdir.Tree, name string) error {
 	if err != nil {
 		return err
 	}
+
 	beside, err := licenceOf(t, name+spdx.Sidecar)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -200,10 +211,12 @@ func (o origin) part(files []partFile) part {
 	for _, f := range files {
 		fmt.Fprintf(h, "%q %s\n", f.Name, f.SHA256)
 	}
+
 	part := part{
 		Kind: o.kind, Name: o.name, Version: o.version, SHA256: hex.EncodeToString(h.Sum(nil)), Licence: o.licence,
 		URL: o.url, Shipped: o.shipped,
 	}
+
 	if o.kind == partUser {
 		part.Files = files
 	}
@@ -239,10 +252,12 @@ func licenceFiles(p *project.Project) (all []licenceFile, err error) {
 		return nil, err
 	}
 	defer t.Close()
+
 	folders := []string{"."}
 	for _, l := range s.Libraries {
 		folders = append(folders, path.Join(generator.Libraries, l.Name))
 	}
+
 	for _, folder := range folders {
 		for _, pattern := range library.LicenceFiles {
 			names, err := fs.Glob(t.Root.FS(), path.Join(folder, pattern))
@@ -260,6 +275,7 @@ func licenceFiles(p *project.Project) (all []licenceFile, err error) {
 			}
 		}
 	}
+
 	slices.SortFunc(all, func(a, b licenceFile) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
@@ -282,6 +298,7 @@ func readLicence(t *workdir.Tree, name string) ([]byte, error) {
 	if info, err := f.Stat(); err != nil || info.IsDir() {
 		return nil, err
 	}
+
 	text, err := io.ReadAll(io.LimitReader(f, maxLicenceBytes+1))
 	if err == nil && len(text) > maxLicenceBytes {
 		err = errors.New("larger than any licence")

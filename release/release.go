@@ -94,6 +94,7 @@ func Of(p *project.Project, i *image.Image, o Options) (*Release, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	r := &Release{}
 	for _, f := range []struct{ name, path string }{
 		{"firmware.elf", i.Path}, {"firmware.bin", i.Bin}, {"firmware.hex", i.Hex}, {filepath.Base(i.ExtraBin), i.ExtraBin},
@@ -107,6 +108,7 @@ func Of(p *project.Project, i *image.Image, o Options) (*Release, error) {
 		}
 		r.add(f.name, data)
 	}
+
 	usage, err := p.Usage(i)
 	if err != nil {
 		return nil, err
@@ -114,13 +116,17 @@ func Of(p *project.Project, i *image.Image, o Options) (*Release, error) {
 	if err := r.addSizes(usage); err != nil {
 		return nil, err
 	}
+
+	// The files were read one after the other: a build may have replaced some meanwhile.
 	if now, err := p.Built(); err != nil || now == nil || now.Digest != i.Digest || r.digest("firmware.elf") != i.Digest {
 		return nil, errors.Join(err, failure.New(failure.Config, "build again", "%v was replaced meanwhile", i))
 	}
+
 	a := about{
 		App: appOf(p), Board: p.Board().Name, Models: []model{{p.ModelName(), p.ArchiveName(), p.ArchiveDigest()}},
 		BuildID: i.ID(), Options: p.Options().Words(), Edited: append([]string{}, i.Edited...),
 	}
+
 	return r, r.complete(o, a, parts, texts, "firmware.elf", cyclonedx.ComponentTypeFirmware)
 }
 
@@ -137,25 +143,31 @@ func (r *Release) complete(o Options, a about, parts []part, texts []licenceFile
 	if a.Boardsmith == (Version{}) {
 		a.Boardsmith = runningVersion()
 	}
+
 	for _, p := range parts {
 		a.Parts = append(a.Parts, a.part(p))
 	}
+
 	bom, err := billOf(a, main, r.digest(main), kind)
 	if err != nil {
 		return err
 	}
 	r.add(sbomFile, bom)
+
 	if a.Licences, err = r.addLicences(parts, texts, o.Licences); err != nil {
 		return err
 	}
 	for _, n := range o.Notices {
 		r.add("licences/"+n.Name, n.Data)
 	}
+
+	// Each of these describes the files so far: README.md, release.json, SHA256SUMS.
 	r.add(readmeFile, readme(a, r.Files))
 	a.Files = map[string]string{}
 	for _, f := range r.Files {
 		a.Files[f.Name] = r.digest(f.Name)
 	}
+
 	text, err := json.MarshalIndent(a, "", "  ")
 	if err != nil {
 		return fmt.Errorf("%s: %w", aboutFile, err)
@@ -175,6 +187,7 @@ func (a *about) part(p part) part {
 	case p.Kind == partUser:
 		p.Name, p.Version = cmp.Or(a.Product, p.Name), a.Version
 	}
+
 	p.PURL = a.Boardsmith.purlOf(p)
 	return p
 }
@@ -205,8 +218,10 @@ func (r *Release) Write(ctx context.Context, dir string, replace bool) error {
 		if err != nil {
 			return err
 		}
+
 		foreign, err := wholefolder.Foreign(dir, listed)
 		_, isRelease := listed[aboutFile]
+
 		switch {
 		case err != nil:
 			return err

@@ -34,6 +34,7 @@ func (t *Template) For(app string) (*Template, *App, error) {
 		return nil, nil, failure.New(failure.Config, "choose another template, or leave the option app out",
 			"template %s does not make app=%s", t.Name, app)
 	}
+
 	settled := *t
 	settled.Options, settled.Landmarks.Protocol = a.Options, a.Protocol
 	return &settled, &a, nil
@@ -52,6 +53,7 @@ func (a *App) Shipped() (map[string]string, error) {
 	for _, from := range a.Files {
 		err := fs.WalkDir(templates.FS, from, func(name string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {
+				// All files of the app go into one folder.
 				names[name[strings.LastIndexByte(name, '/')+1:]] = name
 			}
 			return err
@@ -81,6 +83,8 @@ func (t *Template) checkApps() error {
 		if _, err := a.Shipped(); err != nil {
 			return err
 		}
+
+		// The template's landmarks hold for the app, too, but for the protocol.
 		landmarks := t.Landmarks
 		landmarks.Protocol = a.Protocol
 		if err := landmarks.Check(); err != nil {

@@ -219,10 +219,11 @@ func (s CompileStep) Compiles(name string) bool {
 	})
 }
 
-// flags returns the flags for a C file, by its name without a folder.
+// FlagsFor returns the flags for a C file, by its name without a folder.
 func (s CompileStep) FlagsFor(b *boards.Board, o boards.Options, file string) []string {
 	var flags []string
 	options := strings.NewReplacer("{runtime_opt}", o.RuntimeOpt, "{operator_opt}", o.OperatorOpt)
+
 	for _, f := range s.Flags {
 		switch f {
 		case "{cflags}":

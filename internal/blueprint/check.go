@@ -24,6 +24,7 @@ func (t *Blueprint) Check() error {
 	if faults := jsonfile.Check(t); len(faults) > 0 {
 		return faults[0]
 	}
+
 	for _, check := range []func() error{
 		t.checkCommands, t.CheckELF, t.checkFolders, t.checkResults, t.checkGenerated, t.checkOutside,
 		t.checkFind, t.checkSetup, t.checkIfs, t.checkWords, t.checkNames, t.Landmarks.Check,
@@ -40,6 +41,7 @@ func (t *Blueprint) checkCommands() error {
 	if len(t.Build) == 0 || t.Build[0] == "" {
 		return errors.New("build: no command")
 	}
+
 	for _, words := range t.Prepare {
 		if len(words) == 0 || words[0] == "" {
 			return errors.New("prepare: an empty command")
@@ -48,6 +50,7 @@ func (t *Blueprint) checkCommands() error {
 			return fmt.Errorf("prepare: only build replaces %s", FormsWord)
 		}
 	}
+
 	for _, entry := range t.Inputs {
 		pattern := strings.TrimPrefix(entry, excludes)
 		if _, err := path.Match(pattern, ""); err != nil || checkPath(pattern) != nil {
@@ -65,6 +68,7 @@ func checkOptionNames(field string, names []string) error {
 	for _, o := range new(boards.Board).Options() {
 		known = append(known, o.Name)
 	}
+
 	for _, name := range names {
 		if !slices.Contains(known, name) {
 			return fmt.Errorf("%s: option %q is not known%s", field, name, jsonfile.DidYouMean(name, known))
@@ -98,6 +102,7 @@ func (t *Blueprint) checkResults() error {
 			}
 		}
 	}
+
 	if a := t.Forms.ExtraBin; a != "" && strings.Count(a, "*") != 1 {
 		return fmt.Errorf("forms.apart: %q has not one * for the name of a memory region", a)
 	}
@@ -111,9 +116,11 @@ func (t *Blueprint) checkGenerated() error {
 			return fmt.Errorf("generate: %q is none of the generated files%s", g, jsonfile.DidYouMean(g, GeneratedFiles))
 		}
 	}
+
 	if t.Board != "" && t.MakesForms() {
 		return errors.New("board: what it describes is known too late for " + FormsWord)
 	}
+
 	if f := t.FolderForProgrammer(); checkPath(f) != nil || !strings.HasPrefix(f+"/", t.BuildFolder()+"/") {
 		return fmt.Errorf("programmer_folder: %q is not the build folder %q or in it", f, t.BuildFolder())
 	}
@@ -168,6 +175,7 @@ func (t *Template) CheckNames() error {
 	if err != nil {
 		return failure.Errorf(failure.Config, "template %s: %w", t.Name, err)
 	}
+
 	for _, e := range entries {
 		if err := checkReserved(e.Name()); err != nil {
 			return failure.New(failure.Config, "rename or remove it", "template %s: %w", t.Name, err)
@@ -230,6 +238,7 @@ func (t *Blueprint) CheckOptions(o boards.Options) error {
 func (t *Template) CheckBoard(b *boards.Board) error {
 	hasMakefile, hasConfig := slices.Contains(t.Generate, MakeFile), slices.Contains(t.Generate, ConfigFile)
 	only := len(b.Templates) == 1 // else it may be for another template
+
 	for _, f := range []struct {
 		field     string
 		given, ok bool
@@ -261,6 +270,7 @@ func (t *Template) CheckBoard(b *boards.Board) error {
 			return t.unused(f.field, b)
 		}
 	}
+
 	for _, o := range b.Options() {
 		isRequired := o.Name == "arena_kib" || o.Name == "place"
 		if !isRequired && !slices.Contains(t.Options, o.Name) && b.SetByUser(o.Name) {
@@ -317,6 +327,7 @@ func (t *Blueprint) checkIfs() error {
 		if !conditional {
 			continue
 		}
+
 		name, below, _ := strings.Cut(strings.TrimPrefix(place, "$"), "/")
 		if t.Env[name] != "$"+name || checkPath(below) != nil || then == "" {
 			return fmt.Errorf("build: %q is not %s$NAME/PATH}WORD with a user's variable of env", word, ifWord)
@@ -364,6 +375,7 @@ func checkPlaces(all []string) error {
 // checkFind returns an error for a search that cannot succeed or does not end.
 func (t *Blueprint) checkFind() error {
 	for _, s := range t.Find {
+		// An optional variable may be looked for, too.
 		isUsers := func(v string) bool { return strings.TrimSuffix(v, "?") == "$"+s.Name }
 		if !slices.ContainsFunc(slices.Collect(maps.Values(t.Env)), isUsers) {
 			return fmt.Errorf("find: %q is no user's variable of env", s.Name)
@@ -375,6 +387,7 @@ func (t *Blueprint) checkFind() error {
 			return fmt.Errorf("find: %s is looked for below a variable", s.Name)
 		}
 	}
+
 	for _, tool := range t.Tools {
 		if err := checkPlaces(tool.In); err != nil {
 			return fmt.Errorf("tool %s: %w", tool.Name, err)
@@ -390,6 +403,7 @@ func (t *Blueprint) checkOutside() error {
 	if err := checkPlaces(slices.DeleteFunc(slices.Clone(t.Reads), isAbsolute)); err != nil {
 		return fmt.Errorf("reads: %w", err)
 	}
+
 	for _, p := range t.Trees {
 		name, _, pattern := SplitTree(p)
 		if t.Env[name] != "$"+name || !strings.HasPrefix(p, "$") {
@@ -399,8 +413,11 @@ func (t *Blueprint) checkOutside() error {
 			return fmt.Errorf("trees: invalid pattern %q", p)
 		}
 	}
+
 	for _, p := range t.Outside {
 		name, below, _ := strings.Cut(strings.TrimPrefix(p, "$"), "/")
+
+		// Unlike the variable of a tree, that of an input may be optional.
 		if v := t.Env[name]; v != "$"+name && v != "$"+name+"?" || !strings.HasPrefix(p, "$") {
 			return fmt.Errorf("outside: %q does not begin with a user's variable of env", p)
 		}
@@ -418,6 +435,7 @@ func (t *Blueprint) checkSetup() error {
 			return err
 		}
 	}
+
 	if len(t.Boards) == 0 {
 		return nil
 	}
@@ -428,6 +446,7 @@ func (t *Blueprint) checkCommand(field string, words []string) error {
 	if len(words) == 0 || words[0] == "" {
 		return fmt.Errorf("%s: no command", field)
 	}
+
 	for _, word := range words[1:] {
 		name, _, _ := strings.Cut(strings.TrimPrefix(word, "$"), "/")
 		if strings.HasPrefix(word, "$") && t.Env[name] != "$"+name {

@@ -69,6 +69,8 @@ func (t *Template) findCopies(folders []string) error {
 		if err != nil {
 			return failure.Errorf(failure.Config, "template %s: copies: %s: %w", t.Name, from, err)
 		}
+
+		// fs.Sub does not look whether the folder is there.
 		if _, err := fs.ReadDir(t.Copied[to], "."); err != nil {
 			return failure.Errorf(failure.Config, "template %s: copies: %s: the template has no such folder", t.Name, from)
 		}
@@ -80,6 +82,7 @@ func findAlone(name string, folders []string) (*Template, error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) {
 		return readTemplate(filepath.Base(filepath.Clean(name)), os.DirFS(name), folders)
 	}
+
 	files, err := templateFiles(name, folders)
 	if err != nil {
 		return nil, err
@@ -100,11 +103,15 @@ func templateFiles(name string, folders []string) (fs.FS, error) {
 			}
 		}
 	}
+
 	if i := slices.IndexFunc(all, isTemplate); i >= 0 {
 		return all[i], nil
 	}
+
 	names := Names(folders)
 	next := "choose one of: " + strings.Join(names, ", ")
+
+	// inherits may name a parent, which no project has.
 	parents, _ := fs.Glob(templates.FS, parentsFolder+"/*") // the pattern is valid
 	for _, p := range parents {
 		names = append(names, path.Base(p))
@@ -124,10 +131,12 @@ func Names(folders []string) []string {
 		more, _ := fs.Glob(os.DirFS(f), "templates/*/"+TemplateFile)
 		files = append(files, more...)
 	}
+
 	var names []string
 	for _, f := range files {
 		names = append(names, path.Base(path.Dir(f)))
 	}
+
 	sort.Strings(names)
 	return slices.Compact(names)
 }
@@ -141,6 +150,7 @@ func readTemplate(name string, files fs.FS, folders []string) (*Template, error)
 	if err := t.merge(name, files, folders, maxParents); err != nil {
 		return nil, err
 	}
+
 	if err := cmp.Or(t.Check(), t.checkFirmware(), t.checkCopies(), t.checkApps()); err != nil {
 		return nil, failure.Errorf(failure.Config, "template %s: %s: %w", name, TemplateFile, err)
 	}
@@ -153,6 +163,7 @@ func (t *Template) merge(name string, files fs.FS, folders []string, parents int
 	if err != nil {
 		return err
 	}
+
 	var of struct{ Inherits string }
 	_ = json.Unmarshal(data, &of) // decode reports the error
 	switch {
@@ -169,6 +180,8 @@ func (t *Template) merge(name string, files fs.FS, folders []string, parents int
 			return fmt.Errorf("template %s: inherits: %w", name, err)
 		}
 	}
+
+	// This comes last: the template's own fields replace those of the parent.
 	if err := t.decode(data); err != nil {
 		return failure.Errorf(failure.Config, "template %s: %w", name, err)
 	}
@@ -185,11 +198,14 @@ func readJSON(name string, files fs.FS) ([]byte, error) {
 		return nil, failure.New(failure.Config, "name the folder with "+TemplateFile+"; in a git repository, "+
 			"URL//FOLDER@REVISION", "template %s: %w", name, err)
 	}
+
+	// A later interface may have other fields, so this precedes their decoding.
 	var of struct{ Interface int }
 	if json.Unmarshal(data, &of) == nil && of.Interface > knownInterface {
 		return nil, failure.New(failure.Config, "use an earlier revision of the template, or a later boardsmith",
 			"template %s: %s has interface %d; the latest known one is %d", name, TemplateFile, of.Interface, knownInterface)
 	}
+
 	return data, nil
 }
 
@@ -204,6 +220,7 @@ func (t *Template) decode(data []byte) error {
 func (t *Template) clear(data []byte) {
 	var named map[string]json.RawMessage
 	_ = json.Unmarshal(data, &named) // decode reports the error
+
 	v := reflect.ValueOf(t).Elem()
 	for _, field := range reflect.VisibleFields(v.Type()) {
 		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")

@@ -71,16 +71,21 @@ func Advice(s *projectfile.State) string {
 // Run removes the results of the last build, builds in a folder of the cache, and copies the results into the project.
 // It returns their names.
 func (b *Build) Run(ctx context.Context) ([]string, error) {
+	// The comparison needs the record of the last build, which is removed next.
 	if b.Fresh {
 		b.last = Last(b.Tree, b.State)
 	}
+
+	// After a failure, no image of earlier inputs is left.
 	if err := RemoveResults(b.Tree, b.State.Template.BuildFolder(), b.State.Template.ELF); err != nil {
 		return nil, err
 	}
+
 	var err error
 	if b.program, err = b.Env.Builder(); err != nil {
 		return nil, err
 	}
+
 	return b.inFolder(ctx)
 }
 
@@ -89,6 +94,7 @@ func (b *Build) complete(ctx context.Context, in *workdir.Tree) (err error) {
 	if b.Board, err = b.Complete(in); err != nil || b.State.Board.Toolchain.CC != "" {
 		return err
 	}
+
 	b.r.found, err = b.identifyFound(ctx, &b.Board.Board)
 	return err
 }
@@ -103,6 +109,7 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File) error 
 	if err := in.MakeFolders([]string{b.State.Template.ELF}); err != nil {
 		return err
 	}
+
 	temporary, err := scratch.Make("boardsmith-run-")
 	if err != nil {
 		return err
@@ -116,12 +123,14 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File) error 
 	}
 	more, give := b.Env.Tools.TakeMore(wanted - 1)
 	defer give()
+
 	words := b.Env.Command(b.board(), 1+more, b.wantedForms())
 	tool := buildenv.Run{
 		Dir: in.Dir, Shown: b.Tree.Dir, Held: lock, Log: b.Log, Temp: temporary.Dir, Line: line,
 		// The folder is no work tree, whatever is around it.
 		Env: append(slices.Clone(b.r.env), "GIT_CEILING_DIRECTORIES="+filepath.Dir(in.Dir)),
 	}
+
 	cc, _ := b.compiler() // ReadInputs has found it
 	if tool.Reads = b.Env.Reads(ctx, cc, b.State.Board.CFlags); tool.Reads != nil {
 		tool.Reads = append(tool.Reads, in.Dir, temporary.Dir)
@@ -129,6 +138,7 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File) error 
 		b.warn("what the build reads beside its inputs is not noticed: a tool is a snap, or the system is no Linux 5.19 " +
 			"or later with Landlock; a fresh build compares with one from nothing")
 	}
+
 	tool.Noted = b.noted()
 	if err = b.prepareCommands(ctx, &tool, 1+more); err == nil {
 		tool.Path, tool.Args = b.program, words[1:]
@@ -141,10 +151,13 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File) error 
 	if !errors.As(err, &failed) {
 		return err
 	}
+
+	// The linker's message names a file, but the user can only install a package.
 	if !b.r.hasLibrary(&b.State.Board.Board) && toolwords.LibraryMissing.Match(failed.Tail) {
 		chain := b.State.Board.Toolchain
 		return &failure.MissingToolError{Tool: "the C library of " + chain.CC, Install: chain.Install}
 	}
+
 	b.nameProject(failed, in.Dir, tool.Reads)
 	return err
 }
@@ -158,15 +171,19 @@ func (b *Build) progress(changed []string) (total int, line func(string)) {
 			sources[name] = true
 		}
 	}
+
 	total = len(sources)
 	return total, func(line string) {
 		words := strings.Fields(line)
+
+		// ninja prints numbers of its own, which count all steps.
 		if m := toolwords.NinjaStep.FindStringSubmatch(line); m != nil {
 			step, _ := strconv.Atoi(m[1]) // digits
 			of, _ := strconv.Atoi(m[2])
 			b.Progress(words[len(words)-1], step, of)
 			return
 		}
+
 		for _, word := range words {
 			if name := strings.TrimPrefix(word, b.Tree.Dir+"/"); sources[name] {
 				delete(sources, name)
@@ -195,6 +212,7 @@ func (b *Build) warn(text string) {
 	if text == "" || b.warned[text] {
 		return
 	}
+
 	if b.warned == nil {
 		b.warned = map[string]bool{}
 	}
@@ -210,6 +228,7 @@ func (b *Build) isOwnWarning(line string) bool {
 	if m == nil {
 		return false
 	}
+
 	name := path.Clean(strings.TrimPrefix(m[1], b.Tree.Dir+"/"))
 	digest, input := b.r.inputs[name]
 	return input && !blueprint.IsShipped(digest) && !b.State.Template.Landmarks.Folders.InModel(name)
@@ -222,10 +241,13 @@ func (b *Build) prepareCommands(ctx context.Context, tool *buildenv.Run, jobs in
 		if err != nil {
 			return err
 		}
+
 		tool.Path, tool.Args = program, b.Env.Words(of, b.board(), jobs, nil)[1:]
 		if err := tool.Do(ctx); err != nil {
 			return err
 		}
+
+		// The command for the user, after a later failure, repeats this one.
 		tool.After = append(tool.After, append([]string{tool.Path}, tool.Args...))
 	}
 	return nil
@@ -242,6 +264,7 @@ func OtherForms(s *projectfile.State) []string {
 	if len(s.Board.Memory) == 0 && s.Template.Board == "" {
 		return nil
 	}
+
 	apart, _ := s.Board.ExtraRegion()
 	return s.Template.Forms.Names(apart.Name)
 }
@@ -276,18 +299,22 @@ func (b *Build) ByHand(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	program, err := b.Env.Builder()
 	if err != nil {
 		return nil, err
 	}
+
 	words := b.Env.Command(b.board(), b.Jobs, nil)
 	run := buildenv.Run{Dir: b.Tree.Dir, Env: env, Log: b.Log}
 	if err := b.prepareCommands(ctx, &run, b.Jobs); err != nil {
 		return nil, err
 	}
+
 	run.Path, run.Args = program, words[1:]
 	if err := run.Do(ctx); err != nil {
 		return nil, err
 	}
+
 	return words, b.postLink().Run(ctx, b.Tree, b.Tree.Dir, nil)
 }

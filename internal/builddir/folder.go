@@ -65,13 +65,16 @@ func (b *Build) folderKey() cachekey.Key {
 	if err != nil {
 		panic(err) // project.json has them in this form
 	}
+
 	tools := []string{b.program} // the folder may have their paths
 	for _, tool := range b.State.Template.Tools {
 		path, _ := b.Env.Tool(tool) // otherTools has found it
 		tools = append(tools, path)
 	}
+
 	key := cachekey.New("folder v1").Add("settings", fmt.Sprintf("%x", b.r.toolKey)).Add("project", string(facts)).
 		Add("places", b.r.env...).Add("tools", tools...)
+
 	for _, name := range slices.Sorted(maps.Keys(b.r.inputs)) {
 		switch {
 		case b.Configures(name):
@@ -113,6 +116,7 @@ func (b *Build) inFolder(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	defer give()
+
 	folder, err := b.folder()
 	if err != nil {
 		return nil, err
@@ -127,6 +131,8 @@ func (b *Build) inFolder(ctx context.Context) ([]string, error) {
 	failed := (*buildenv.ToolError)(nil)
 	if errors.As(err, &failed) && folder.Intact && !isOfInput(failed, b.r) {
 		b.Log.Info("build from nothing, in another folder", "folder", folder.Dir, "error", err)
+
+		// If this succeeds, the content of the folder was the cause.
 		if err = b.anew(ctx, func(*workdir.Tree) error { return nil }); err == nil {
 			if err := folder.Empty(); err != nil {
 				return nil, err
@@ -136,12 +142,14 @@ func (b *Build) inFolder(ctx context.Context) ([]string, error) {
 		}
 	}
 
+	// The next build goes on after a failure, but if the computer failed, files may be incomplete.
 	if err == nil || errors.As(err, &failed) && failed.Class != failure.Host {
 		defer b.giveBack(folder, first)
 	}
 	if err != nil {
 		return nil, b.Explain(err, folder.Dir)
 	}
+
 	if err := b.Check(folder.Dir); err != nil {
 		return nil, err
 	}
@@ -152,6 +160,8 @@ func (b *Build) inFolder(ctx context.Context) ([]string, error) {
 // the command. It adds what the command cannot read.
 func (b *Build) nameProject(failed *buildenv.ToolError, folder string, reads []string) {
 	failed.Message = cmp.Or(failed.Message, strings.TrimSpace(string(failed.Tail)))
+
+	// Names are compared with the folder's before they are replaced.
 	note := b.unseen(folder, failed.Message, reads)
 	if note != "" {
 		failed.Class = failure.Config
@@ -161,6 +171,7 @@ func (b *Build) nameProject(failed *buildenv.ToolError, folder string, reads []s
 	if note == "" {
 		failed.Message += b.copied(failed.Message)
 	}
+
 	failed.Tail = bytes.ReplaceAll(failed.Tail, []byte(folder), []byte(b.Tree.Dir))
 	failed.Command = strings.ReplaceAll(failed.Command, command.Quote(folder), command.Quote(b.Tree.Dir))
 }
@@ -173,12 +184,14 @@ func (b *Build) copied(message string) string {
 	if m == nil {
 		return ""
 	}
+
 	name := path.Clean(m[1])
 	sum, generated := b.r.inputs[name], slices.Contains(blueprint.GeneratedFiles, name)
 	if sum == "" || sum != b.State.Files[name] || generated || blueprint.IsShipped(sum) ||
 		b.State.Template.Landmarks.Folders.InModel(name) {
 		return ""
 	}
+
 	return "\n" + name + " is a copy: change it in template " + b.State.Template.Name +
 		", or beside the board file, and generate again"
 }
@@ -218,9 +231,12 @@ func isOutside(path string, reads []string) bool {
 	if err != nil || reads == nil || !filepath.IsAbs(path) {
 		return false
 	}
+
 	if info, err := os.Stat(real); err != nil || !info.Mode().IsRegular() {
 		return false
 	}
+
+	// Links may lead to a place, too.
 	return !slices.ContainsFunc(reads, func(place string) bool {
 		place, err := filepath.EvalSymlinks(place)
 		return err == nil && strings.HasPrefix(real+"/", strings.TrimSuffix(place, "/")+"/")
@@ -244,11 +260,13 @@ func (b *Build) attempt(ctx context.Context, folder *cache.Folder, first map[str
 		return nil, err
 	}
 	defer in.Close()
+
 	err = b.run(ctx, in, folder.Lock)
 	completed := b.complete(ctx, in) // also after a failure: for advice, and for the next build in the folder
 	if err := cmp.Or(err, completed); err != nil {
 		return nil, err
 	}
+
 	if err := b.unchanged(ctx); err != nil {
 		return nil, err
 	}
@@ -257,6 +275,7 @@ func (b *Build) attempt(ctx context.Context, folder *cache.Folder, first map[str
 			return nil, err
 		}
 	}
+
 	return b.copyResults(in)
 }
 
@@ -281,17 +300,21 @@ func (b *Build) prepare(ctx context.Context, folder *cache.Folder) (first map[st
 		return nil, err
 	}
 	defer in.Close()
+
 	var last folderRecord
 	data, err := in.ReadSome(folderFile, projectfile.MaxBytes)
 	if err == nil {
 		err = json.Unmarshal(data, &last)
 	}
+
 	if err == nil && b.State.Board.Toolchain.CC == "" { // else its key has it
 		board, failed := b.Complete(in)
 		if err = failed; err == nil && !b.findsAgain(ctx, last.Found, board) {
 			err = errors.New("another compiler")
 		}
 	}
+
+	// Without a valid record, or with another compiler, what is there cannot be used.
 	if err == nil {
 		return last.First, nil
 	}
@@ -304,6 +327,7 @@ func (b *Build) giveBack(folder *cache.Folder, first map[string]string) {
 	if first == nil {
 		first = b.r.inputs
 	}
+
 	data, err := json.Marshal(folderRecord{Found: b.r.found, First: first})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folder.Dir, folderFile), data, 0o644)
@@ -343,6 +367,8 @@ func (b *Build) compareFresh(ctx context.Context, in *workdir.Tree, first map[st
 	if err != nil {
 		return err
 	}
+
+	// A second build shows whether builds vary, or whether the folder has missed a change.
 	var images [2]string // of two builds, if the first differs
 	for i := range images {
 		read := func(in *workdir.Tree) (err error) { images[i], err = in.Digest(elf); return err }
@@ -360,8 +386,11 @@ func (b *Build) compareFresh(ctx context.Context, in *workdir.Tree, first map[st
 			changed = append(changed, name)
 		}
 	}
+
 	last := b.last
 	isSame := last != nil && last.Recipe == hex.EncodeToString(b.r.key[:]) && slices.Equal(last.Detected, b.r.found)
+
+	// The record describes the project's image, which post_link has changed, but not the folder's.
 	switch {
 	case images[0] == have && (!isSame || last.Digest == have || !b.State.Board.PostLink.IsZero()):
 		return nil
@@ -373,6 +402,7 @@ func (b *Build) compareFresh(ctx context.Context, in *workdir.Tree, first map[st
 		return failure.New(failure.Config, nextVaries,
 			"builds of the same inputs give different %s: it depends on the folder, the time or the order", elf)
 	}
+
 	return failure.New(failure.Config,
 		"name it in configure_reads of template.json, or let the build command depend on it",
 		"a build from nothing gives another %s: "+
@@ -397,6 +427,7 @@ func (b *Build) copyInputs(in *workdir.Tree) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	names := changes(have, b.r.inputs)
 	renamed, included, configures := false, false, false
 	for _, name := range names {
@@ -408,18 +439,23 @@ func (b *Build) copyInputs(in *workdir.Tree) ([]string, error) {
 		} else if b.reconfigures(name) {
 			configures = configures || had != has || !isSourceOrHeader(name)
 		}
+
+		// This precedes all writes: a file may be where a folder is made below.
 		if !has {
 			if err := in.Remove(name); err != nil {
 				return nil, err
 			}
 		}
 	}
+
 	if configures {
 		if err := b.forget(in); err != nil {
 			return nil, err
 		}
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { _, has := b.r.inputs[name]; return !has })
+
+	// The content of these is equal, but a new time makes build tools take them up again.
 	for name := range b.r.inputs {
 		ofModel := b.State.Template.Landmarks.Folders.InModel(name) && isSourceOrHeader(name) && !isHeader(name)
 		ofStep := !b.State.Template.Landmarks.Folders.InModel(name) && slices.Contains(configureFiles, path.Base(name))
@@ -427,9 +463,11 @@ func (b *Build) copyInputs(in *workdir.Tree) ([]string, error) {
 			names = append(names, name)
 		}
 	}
+
 	if err := in.MakeFolders(names); err != nil {
 		return nil, err
 	}
+
 	var copies errgroup.Group
 	copies.SetLimit(runtime.NumCPU())
 	for _, name := range names {
@@ -437,6 +475,8 @@ func (b *Build) copyInputs(in *workdir.Tree) ([]string, error) {
 			if err := workdir.CopyFile(b.Tree, in, name, nil); err != nil {
 				return err
 			}
+
+			// The copy was read later than the digest.
 			sum, err := in.Digest(name)
 			if err == nil && sum != b.r.inputs[name] {
 				err = failure.New(failure.Config, "build again", "%s changed during the build", name)
@@ -468,18 +508,22 @@ func (b *Build) copyResults(in *workdir.Tree) ([]string, error) {
 		forms = b.wantedForms() // others in the folder are of another image
 	}
 	names := slices.Concat(forms, b.State.Template.BoardFile(), []string{b.State.Template.ELF, b.State.Template.Map})
+
 	for _, pattern := range append([]string{b.State.Template.LibraryArchives()}, b.State.Template.Results...) {
 		files, _ := fs.Glob(in.Root.FS(), pattern) // check has validated the pattern
 		names = append(names, files...)
 	}
+
 	slices.Sort(names)
 	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool {
 		info, err := in.Root.Stat(filepath.FromSlash(name))
 		return err != nil || !info.Mode().IsRegular() // inspect reports an image that is not there
 	})
+
 	if err := b.Tree.MakeFolders(names); err != nil {
 		return nil, err
 	}
+
 	var copies errgroup.Group
 	copies.SetLimit(runtime.NumCPU())
 	for _, name := range names {
@@ -499,6 +543,7 @@ func (b *Build) inputsNamed(text []byte, folder string) []byte {
 		top, _, _ := strings.Cut(input, "/")
 		tops[top] = true
 	}
+
 	for top := range tops {
 		text = bytes.ReplaceAll(text, []byte(folder+"/"+top), []byte(b.Tree.Dir+"/"+top))
 	}

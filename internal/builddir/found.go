@@ -27,6 +27,7 @@ func (b *Build) identifyFound(ctx context.Context, board *boards.Board) ([]build
 	if err != nil {
 		return nil, err
 	}
+
 	library, err := b.Env.Tools.Libraries(ctx, path, board)
 	if err != nil && ctx.Err() == nil {
 		b.Log.Warn("changes of the compiler's libraries are not noticed", "error", err)
@@ -52,6 +53,7 @@ func (b *Build) Complete(in *workdir.Tree) (*projectfile.Board, error) {
 	if name == "" {
 		return nil, nil
 	}
+
 	data, err := in.ReadSome(name, boardfile.MaxFileBytes+1)
 	if workdir.IsMissing(err) {
 		// The folder may be a kept one.
@@ -61,6 +63,7 @@ func (b *Build) Complete(in *workdir.Tree) (*projectfile.Board, error) {
 	if err != nil {
 		return nil, failure.New(failure.Config, b.advice(), "%w", in.Error("read", name, err))
 	}
+
 	return b.completedBy(name, data) // its folder may be one that the next build empties
 }
 
@@ -72,6 +75,7 @@ func (b *Build) completedBy(name string, data []byte) (*projectfile.Board, error
 			b.State.Board.Name, b.advice())
 		return nil, failure.New(failure.Config, how, "what the build found out about the board: %w", err)
 	}
+
 	board.Files, board.Origin = nil, nil
 	return &projectfile.Board{Name: board.Name, Board: *board}, nil
 }

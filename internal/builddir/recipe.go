@@ -39,6 +39,7 @@ func (b *Build) ReadInputs(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "build")
 	}
+
 	r := &recipe{}
 	cc, err := b.compiler()
 	if err != nil {
@@ -47,6 +48,7 @@ func (b *Build) ReadInputs(ctx context.Context) error {
 	if r.env, r.values, err = b.Env.Environ(cc); err != nil {
 		return err
 	}
+
 	var compiler, others []buildenv.Identity
 	var steps errgroup.Group
 	steps.Go(func() (err error) { compiler, err = b.compilers(ctx, cc); return err })
@@ -56,21 +58,29 @@ func (b *Build) ReadInputs(ctx context.Context) error {
 	if err := steps.Wait(); err != nil {
 		return err
 	}
+
 	after, err := b.postLink().Tool(ctx)
 	if err != nil {
 		return err
 	}
 	r.tools = slices.Concat(compiler, others, after)
+
 	if r.outside, err = b.Env.Outside(); err != nil {
 		return err
 	}
+
+	// This key chooses the folder. It is without the inputs, whose changes build commands notice there.
 	r.toolKey = b.settings(r).Key()
+
 	all := b.settings(r)
 	for _, name := range slices.Sorted(maps.Keys(r.inputs)) {
 		all.Add("file", name, r.inputs[name])
 	}
+
+	// What runs after the link changes the project's image, but nothing in the folder.
 	b.postLink().AddTo(all)
 	r.key = all.Key()
+
 	b.r = r
 	return nil
 }
@@ -93,6 +103,7 @@ func (b *Build) compilers(ctx context.Context, cc string) ([]buildenv.Identity, 
 	if err != nil {
 		return nil, err
 	}
+
 	library, err := b.Env.Tools.Libraries(ctx, cc, &b.State.Board.Board) // as generated, whatever a build found out
 	return append([]buildenv.Identity{compiler}, library...), err
 }
@@ -103,12 +114,15 @@ func (b *Build) readInputs(t *workdir.Tree, r *recipe) error {
 	if err != nil {
 		return err
 	}
+
+	// Generated files that are no inputs are read too, for user changes.
 	all := slices.Concat(names, slices.Collect(maps.Keys(b.State.Files)))
 	slices.Sort(all)
 	sums, err := t.Digests(slices.Compact(all))
 	if err != nil {
 		return err
 	}
+
 	r.inputs = make(map[string]string, len(names))
 	for _, name := range names {
 		if sums[name] != "" {
@@ -120,6 +134,7 @@ func (b *Build) readInputs(t *workdir.Tree, r *recipe) error {
 			return err
 		}
 	}
+
 	r.edited = t.Differing(sums, b.State.Files, nil)
 	return nil
 }
@@ -130,10 +145,13 @@ func (b *Build) listInputs(t *workdir.Tree) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	top := make([]string, len(entries))
 	for i, e := range entries {
 		top[i] = e.Name()
 	}
+
+	// The roots are whole folders, in which patterns may exclude files.
 	names, err := t.List(b.State.Template.InputRoots(top))
 	return slices.DeleteFunc(names, func(name string) bool { return !b.State.Template.IsInput(name) }), err
 }
@@ -142,6 +160,7 @@ func (b *Build) listInputs(t *workdir.Tree) ([]string, error) {
 func (b *Build) checkName(name string) error {
 	const divides, changes = " \t\n:;|", "$'\"()&\\`<>" // prerequisites; words of a command
 	characters := divides
+
 	switch {
 	case b.State.Template.Build[0] != "make":
 		return nil
@@ -150,6 +169,7 @@ func (b *Build) checkName(name string) error {
 	case path.Ext(name) != ".h":
 		return nil
 	}
+
 	if i := strings.IndexAny(name, characters); i >= 0 {
 		return failure.New(failure.Config, "rename it, or its folder", "%s cannot be an input: make cannot have %q in a name",
 			filepath.Join(b.Tree.Dir, filepath.FromSlash(name)), name[i:i+1])
@@ -164,6 +184,7 @@ func (b *Build) unchanged(ctx context.Context) error {
 	if err := b.readInputs(b.Tree, &current); err != nil {
 		return err
 	}
+
 	var err error
 	if current.outside, err = b.Env.Outside(); err != nil {
 		return err
@@ -171,6 +192,7 @@ func (b *Build) unchanged(ctx context.Context) error {
 	if current.trees, err = b.Env.Trees(ctx); err != nil {
 		return err
 	}
+
 	names := slices.Concat(changes(b.r.inputs, current.inputs), changes(b.r.outside, current.outside),
 		changes(b.r.trees, current.trees))
 	if len(names) > 0 {
@@ -189,11 +211,13 @@ func changes(before, after map[string]string) (names []string) {
 			names = append(names, name)
 		}
 	}
+
 	for name := range after {
 		if _, ok := before[name]; !ok {
 			names = append(names, name)
 		}
 	}
+
 	slices.Sort(names)
 	return names
 }
@@ -204,14 +228,18 @@ func (b *Build) settings(r *recipe) *cachekey.Builder {
 	for _, t := range r.tools {
 		s.Add("tool", t.Words()...)
 	}
+
 	for _, words := range b.State.Template.Prepare {
 		s.Add("prepare", words...)
 	}
+
 	s.Add("command", b.State.Template.Build...) // without the number of jobs
 	for _, name := range slices.Sorted(maps.Keys(b.State.Template.Env)) {
 		s.Add("environment", name, b.State.Template.Env[name])
 	}
+
 	s.Add("values", r.values...)
+
 	for _, name := range slices.Sorted(maps.Keys(r.trees)) {
 		s.Add("tree", name, r.trees[name])
 	}

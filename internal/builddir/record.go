@@ -41,12 +41,13 @@ type Record struct {
 	Inputs   map[string]string   `json:"inputs"` // name to digest
 }
 
-// LastBuild returns the record of the last build, or nil if no build was finished or its results have changed.
+// Last returns the record of the last build, or nil if no build was finished or its results have changed.
 func Last(t *workdir.Tree, s *projectfile.State) *Record {
 	r := recordIn(t, s.Template.BuildFolder())
 	if r == nil {
 		return nil
 	}
+
 	elf := s.Template.ELF
 	sums, err := t.Digests(append(slices.Collect(maps.Keys(r.Others)), elf))
 	if err != nil || sums[elf] != r.Digest {
@@ -73,11 +74,13 @@ func recordIn(t *workdir.Tree, folder string) *Record {
 
 func parseRecord(data []byte) (*Record, error) {
 	var r Record
+
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&r); err != nil {
 		return nil, err
 	}
+
 	if id, err := hex.DecodeString(r.BuildID); r.Format != recordFormat || err != nil || len(id) != 16 {
 		return nil, errors.New("not a build record of this format")
 	}
@@ -90,16 +93,20 @@ func (b *Build) Finish(results []string, id [16]byte, size image.Size) (*Record,
 	if err != nil {
 		return nil, err
 	}
+
 	record := &Record{
 		Format: recordFormat, BuildID: hex.EncodeToString(id[:]), Recipe: hex.EncodeToString(b.r.key[:]), Detected: b.r.found,
 		Digest: others[b.State.Template.ELF], Others: others, Size: size, Tools: b.r.allTools(), Edited: b.r.edited,
 		Inputs: b.r.inputs,
 	}
+
+	// Others is this map; the image has a field of its own.
 	delete(others, b.State.Template.ELF)
 	data, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", recordFile, err)
 	}
+
 	name := path.Join(b.State.Template.BuildFolder(), recordFile)
 	at := filepath.Join(b.Tree.Dir, filepath.FromSlash(name))
 	return record, b.Tree.Error("write", name, atomicwriter.WriteFile(at, append(data, '\n'), 0o644))
@@ -111,9 +118,12 @@ func RemoveResults(t *workdir.Tree, folder, elf string) error {
 	if r == nil {
 		return nil
 	}
+
+	// The record is removed first: it must not describe a part of the results.
 	if err := t.Remove(path.Join(folder, recordFile)); err != nil {
 		return err
 	}
+
 	results := maps.Clone(r.Others)
 	if results == nil {
 		results = map[string]string{}
@@ -123,6 +133,7 @@ func RemoveResults(t *workdir.Tree, folder, elf string) error {
 		if !strings.HasPrefix(path.Clean(name), folder+"/") {
 			continue // no build wrote it
 		}
+
 		have, err := t.Digest(name)
 		if err == nil && have == digest {
 			err = t.Remove(name)

@@ -41,6 +41,7 @@ type Env struct {
 // places returns the folders that a place of a template stands for, in the order in which they are looked into.
 func (e Env) places(place string) (all []string) {
 	first, below, _ := strings.Cut(place, "/")
+
 	var roots []string
 	switch name, isVariable := strings.CutPrefix(first, "$"); {
 	case isVariable:
@@ -56,6 +57,7 @@ func (e Env) places(place string) (all []string) {
 	case first == blueprint.AboveWord:
 		roots = sourcetree.Around(e.Dir)
 	}
+
 	for _, r := range roots {
 		all = append(all, filepath.Join(r, filepath.FromSlash(below)))
 	}
@@ -149,6 +151,7 @@ func (e Env) toolFolder(tool blueprint.Tool) string {
 func (e Env) toolFolders() []string {
 	all := slices.Clone(e.Programs)
 	for _, tool := range e.Template.Tools {
+		// A program that is on PATH, or that is given by its path, needs no folder.
 		if _, err := command.Find(tool.Name, ""); err == nil || filepath.Base(tool.Name) != tool.Name {
 			continue
 		}
@@ -196,6 +199,7 @@ func (e Env) Path() []string {
 	if len(folders) == 0 {
 		return nil
 	}
+
 	if path := os.Getenv("PATH"); path != "" { // an empty word at the end is the working folder
 		folders = append(folders, path)
 	}
@@ -209,10 +213,12 @@ func (e Env) Path() []string {
 func (e Env) Environ(cc string) (env, values []string, err error) {
 	t := e.Template
 	env = e.Path()
+
 	if date := e.Variable(command.DateVariable); date != "" {
 		values = append(values, command.DateVariable+"="+date)
 		env = append(env, values...)
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
 		value := t.Env[name]
 		if strings.Contains(value, blueprint.ToolchainWord) {
@@ -224,6 +230,7 @@ func (e Env) Environ(cc string) (env, values []string, err error) {
 			}
 			value = strings.ReplaceAll(value, blueprint.ToolchainWord, filepath.Dir(filepath.Dir(cc)))
 		}
+
 		if from, optional, isVariable := t.UsersVariable(name); isVariable {
 			if value = e.Variable(from); value == "" {
 				if optional {
@@ -234,10 +241,12 @@ func (e Env) Environ(cc string) (env, values []string, err error) {
 			if err := e.Check(from); err != nil {
 				return nil, nil, err
 			}
+			// Of the others, the contents count instead of the values.
 			if !slices.ContainsFunc(slices.Concat(t.Outside, t.Trees), blueprint.BeginsWith(from)) {
 				values = append(values, name+"="+value)
 			}
 		}
+
 		env = append(env, name+"="+value)
 	}
 	return env, values, nil
@@ -249,10 +258,12 @@ func (e Env) Outside() (map[string]string, error) {
 	sums := map[string]string{}
 	for _, input := range e.Template.Outside {
 		name, below, _ := strings.Cut(strings.TrimPrefix(input, "$"), "/")
+
 		folder := e.Variable(name)
 		if folder == "" && e.Template.Env[name] == "$"+name+"?" {
 			continue
 		}
+
 		at := filepath.Join(folder, filepath.FromSlash(below))
 		if err := digestsBelow(at, input, sums); err != nil {
 			return nil, failure.New(failure.Config, "check the variable "+name, "input %s: %w", input, err)
@@ -267,15 +278,18 @@ func digestsBelow(at, name string, sums map[string]string) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
+
 		f, err := plainfile.Open(file)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
+
 		h := sha256.New()
 		if _, err := io.Copy(h, f); err != nil {
 			return err
 		}
+
 		below, err := filepath.Rel(at, file)
 		sums[path.Join(name, filepath.ToSlash(below))] = hex.EncodeToString(h.Sum(nil))
 		return err
@@ -292,13 +306,16 @@ func (e Env) Trees(ctx context.Context) (map[string]string, error) {
 		if base == "" {
 			return nil, e.missing(name)
 		}
+
 		for range above {
 			base = filepath.Dir(base)
 		}
+
 		if !strings.ContainsAny(pattern, `*?[\`) {
 			dirs[tree] = filepath.Join(base, filepath.FromSlash(pattern))
 			continue
 		}
+
 		matches, _ := fs.Glob(os.DirFS(base), pattern) // checkOutside has validated the pattern
 		for _, match := range matches {
 			if info, err := os.Stat(filepath.Join(base, match)); err == nil && info.IsDir() {
@@ -317,11 +334,13 @@ func (e Env) Command(b *boards.Board, jobs int, forms []string) (args []string) 
 // Words returns a command of the template with its words replaced.
 func (e Env) Words(of []string, b *boards.Board, jobs int, forms []string) (args []string) {
 	words := strings.NewReplacer(blueprint.JobsWord, fmt.Sprint(jobs), blueprint.BoardWord, b.Zephyr())
+
 	for _, word := range of {
 		if word == blueprint.FormsWord {
 			args = append(args, forms...)
 			continue
 		}
+
 		if place, then, conditional := blueprint.CutIf(word); conditional {
 			name, below, _ := strings.Cut(strings.TrimPrefix(place, "$"), "/")
 			if _, err := os.Stat(filepath.Join(e.Variable(name), filepath.FromSlash(below))); err != nil {
@@ -329,6 +348,7 @@ func (e Env) Words(of []string, b *boards.Board, jobs int, forms []string) (args
 			}
 			word = then
 		}
+
 		args = append(args, words.Replace(word))
 	}
 	return args

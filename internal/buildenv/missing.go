@@ -48,26 +48,32 @@ func ExplainSymbol(err error, folder fs.FS, source func(object string) string) e
 	if !errors.As(err, &tool) {
 		return err
 	}
+
 	if symbol := toolwords.MissingSymbol(string(tool.Tail)); noThreads.MatchString(symbol) {
 		return failure.New(failure.Link, "make it a static variable without _Thread_local",
 			"a variable is of a thread, but firmware has no threads: %w", err)
 	}
+
 	function, symbol := toolwords.MissingInFunction(string(tool.Tail))
 	if function == "" {
 		return err
 	}
+
+	// Only a map names the object for which the library's function was linked.
 	maps, _ := fs.Glob(folder, "*.map") // the pattern is valid
 	for _, name := range maps {
 		object, called := caller(folder, name, function)
 		if object == "" {
 			continue
 		}
+
 		reason, next := "no "+symbol, "remove the call"
 		for _, l := range lacking {
 			if slices.Contains(strings.Fields(l.functions), called) {
 				reason, next = l.reason, l.next
 			}
 		}
+
 		return failure.New(failure.Link, next, "%s calls %s, but firmware has %s: %w", source(object), called, reason, err)
 	}
 	return err
@@ -80,6 +86,7 @@ func caller(folder fs.FS, name, function string) (object, called string) {
 		return "", ""
 	}
 	defer f.Close()
+
 	all, _ := fit.Inclusions(f) // of a damaged map, those before the damage
 	return fit.Caller(all, function)
 }

@@ -34,6 +34,7 @@ func (e Env) Needs(ctx context.Context) (all []Need, err error) {
 			Name: s.Name, Result: e.Variable(s.Name), Install: s.Install, Err: e.Check(s.Name),
 		})
 	}
+
 	for _, tool := range t.Tools {
 		n := Need{Name: tool.Name, Install: tool.Install}
 		path, err := e.Tool(tool)
@@ -42,12 +43,14 @@ func (e Env) Needs(ctx context.Context) (all []Need, err error) {
 		}
 		all = append(all, n)
 	}
+
 	for _, c := range t.Checks {
 		n := Need{Name: c.Name, Install: c.Install}
 		n.Result, n.Err = e.Ask(ctx, c.Command)
 		n.Result = lastLine(n.Result)
 		all = append(all, n)
 	}
+
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "template")
 	}
@@ -67,6 +70,7 @@ func (e Env) Ask(ctx context.Context, words []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	c := command.Command{Path: path, Dir: os.TempDir(), Timeout: setupTimeout}
 	for _, word := range words[1:] {
 		if first, below, _ := strings.Cut(word, "/"); strings.HasPrefix(first, "$") {
@@ -77,9 +81,11 @@ func (e Env) Ask(ctx context.Context, words []string) (string, error) {
 		}
 		c.Args = append(c.Args, word)
 	}
+
 	if c.Env, _, err = e.Environ(""); err != nil {
 		c.Env = e.Path() // a variable that no word begins with is not needed here
 	}
+
 	out, _, err := c.Capture(ctx)
 	if failed := (*command.Error)(nil); errors.As(err, &failed) {
 		class, message, _ := toolwords.Explain(failed.Stderr, failed.Text)
@@ -95,11 +101,14 @@ func (e Env) Boards(ctx context.Context) (names []string, err error) {
 	if len(e.Template.Boards) == 0 {
 		return nil, errors.New("the template names no command that lists them")
 	}
+
+	// The error of a missing folder tells how to install it, unlike the command's.
 	for _, s := range e.Template.Find {
 		if err := e.Check(s.Name); err != nil {
 			return nil, err
 		}
 	}
+
 	out, err := e.Ask(ctx, e.Template.Boards)
 	for line := range strings.Lines(out) {
 		if words := strings.Fields(line); len(words) > 0 {

@@ -68,6 +68,7 @@ func (e Env) found(places []string) (all []string) {
 	for _, place := range places {
 		for _, path := range e.places(place) {
 			found, _ := filepath.Glob(path)
+
 			if len(found) == 0 && !strings.Contains(place, "/") { // the beginning of programs' names, as in CROSS_COMPILE
 				found = []string{around(filepath.Dir(path))}
 			}
@@ -81,6 +82,8 @@ func (e Env) found(places []string) (all []string) {
 func around(dir string) string {
 	above := filepath.Dir(dir)
 	home, _ := os.UserHomeDir()
+
+	// Around /bin and ~/bin are all other files.
 	if filepath.Base(dir) != "bin" || above == home || above == "/" {
 		return dir
 	}
@@ -100,6 +103,7 @@ func (e Env) ofCompiler(ctx context.Context, cc string, flags []string) (all []s
 			text, _, err := command.Command{Path: cc, Args: words, Dir: "/", Timeout: AskTimeout}.Capture(ctx)
 			return text, err
 		})
+
 		for _, dir := range absolute.FindAllString(text, -1) {
 			all = append(all, around(belowPrefix.ReplaceAllString(filepath.Clean(dir), "")))
 		}

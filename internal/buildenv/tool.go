@@ -45,6 +45,7 @@ func (e *ToolError) Error() string {
 	if text == "" {
 		text = strings.TrimSpace(string(e.Tail))
 	}
+
 	if text == "" {
 		return e.Tool + ": " + e.Err.Error()
 	}
@@ -92,10 +93,11 @@ type Run struct {
 	Limit time.Duration // of the run; 0: none
 }
 
-// run runs the tool to its end. Errors: *ToolError, or ctx's after a cancel. When it returns, the whole process
+// Do runs the tool to its end. Errors: *ToolError, or ctx's after a cancel. When it returns, the whole process
 // group has ended.
 func (r Run) Do(ctx context.Context) error {
 	c := command.Command{Path: r.Path, Args: r.Args, Dir: r.Dir, Env: r.Env, Grace: ToolGrace, Timeout: r.Limit}
+
 	c.Out = func(s string) {
 		s = r.shown(s)
 		r.Log.Debug("tool", "out", s)
@@ -105,16 +107,20 @@ func (r Run) Do(ctx context.Context) error {
 		r.noted(s)
 	}
 	c.Err = func(s string) { r.noted(r.shown(s)) }
+
 	if c.Reads = r.Reads; r.Temp != "" {
 		c.Env = append(slices.Clone(r.Env), "TMPDIR="+r.Temp)
 	}
 	if r.Held != nil {
 		c.Held = []*os.File{r.Held}
 	}
+
 	err := c.Run(ctx)
+	// After a cancel, the tool's own error is only that it was stopped.
 	if err != nil && ctx.Err() != nil {
 		return failure.Stopped(ctx, "build")
 	}
+
 	var failed *command.Error
 	if !errors.As(err, &failed) {
 		return err
@@ -138,10 +144,12 @@ func (r Run) noted(line string) {
 // Failed explains how a tool failed that typed runs again.
 func Failed(failed *command.Error, typed string) *ToolError {
 	class, message, text := toolwords.Explain(failed.Stderr, failed.Text)
+
 	var host *command.HostError
 	if errors.As(failed, &host) {
 		class, message = failure.Host, host.Line
 	}
+
 	return &ToolError{
 		Tool: failed.Tool, Class: class, Message: message, Tail: []byte(text[max(0, len(text)-TailBytes):]),
 		Command: typed, Err: failed.Err,
@@ -155,6 +163,7 @@ func (r Run) typed() string {
 		name, value, _ := strings.Cut(v, "=")
 		env = append(env, name+"="+command.Quote(value))
 	}
+
 	typed := "cd " + command.Quote(r.Dir)
 	for _, words := range append(slices.Clone(r.After), append([]string{r.Path}, r.Args...)) {
 		of := command.Command{Path: words[0], Args: words[1:]}.Typed()
@@ -177,6 +186,7 @@ func (t *Tools) Identify(ctx context.Context, name, path string) (Identity, erro
 	return Once(ctx, t, path, "compiler\x00"+name, func() (Identity, error) {
 		flags := []string{"--version", "-dumpmachine"}
 		answers := make([]string, len(flags))
+
 		asks, ctx := errgroup.WithContext(ctx)
 		for i, flag := range flags {
 			asks.Go(func() (err error) {
@@ -186,9 +196,11 @@ func (t *Tools) Identify(ctx context.Context, name, path string) (Identity, erro
 				return err
 			})
 		}
+
 		if err := asks.Wait(); err != nil {
 			return Identity{}, err
 		}
+
 		data, err := os.ReadFile(path)
 		return Identity{Name: name, Version: answers[0], Target: answers[1], SHA256: cachekey.Digest(data)}, err
 	})
@@ -210,6 +222,7 @@ func (e Env) OtherTools(ctx context.Context) ([]Identity, error) {
 		if tool.Starter {
 			continue
 		}
+
 		version, err := e.Tools.Version(ctx, path)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", tool.Name, err)
@@ -223,9 +236,11 @@ func (e Env) OtherTools(ctx context.Context) ([]Identity, error) {
 func (t *Tools) Version(ctx context.Context, path string) (string, error) {
 	return Once(ctx, t, path, "--version or digest", func() (string, error) {
 		version, err := command.Ask(ctx, path, "--version")
+		// A cancel does not show that the flag is missing.
 		if err == nil && version != "" || ctx.Err() != nil {
 			return version, err
 		}
+
 		return DigestOfFile(path)
 	})
 }
@@ -243,6 +258,7 @@ func (t *Tools) Libraries(ctx context.Context, cc string, b *boards.Board) ([]Id
 	if len(b.Memory) == 0 {
 		return nil, nil // the system's shared library
 	}
+
 	flags := slices.Concat(b.CFlags, b.LDFlags)
 	links, err := Once(ctx, t, cc, "libraries\x00"+strings.Join(flags, "\x00"), func() (linking, error) {
 		links, err := linkingOf(ctx, cc, flags)
@@ -251,14 +267,17 @@ func (t *Tools) Libraries(ctx context.Context, cc string, b *boards.Board) ([]Id
 		}
 		return links, err
 	})
+
 	if errors.Is(err, errNoLibrary) {
 		return nil, nil // the compile reports it
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Toolchain.CC, err)
 	}
+
 	var files []Identity
 	for _, name := range links.files {
+		// The linker takes a library from the first folder that has it.
 		for _, dir := range links.folders {
 			at := filepath.Join(dir, name)
 			digest, err := Once(ctx, t, at, "digest", func() (string, error) { return DigestOfFile(at) })
@@ -298,9 +317,11 @@ func linkingOf(ctx context.Context, cc string, flags []string) (links linking, e
 		return links, failure.New(failure.Config, "check the board's cflags and ldflags", "%w: %s", err,
 			toolwords.FirstError(output))
 	}
+
 	for _, m := range toolwords.LinkFolder.FindAllStringSubmatch(output, -1) {
 		links.folders = append(links.folders, m[1]+m[2])
 	}
+
 	links.files = []string{CLibrary, "libgcc.a", "libm.a"}
 	for _, m := range toolwords.LinkLibrary.FindAllStringSubmatch(output, -1) {
 		if name := "lib" + m[1] + ".a"; !slices.Contains(links.files, name) {
@@ -341,6 +362,7 @@ func Once[T any](ctx context.Context, t *Tools, path, question string, ask func(
 	if err != nil {
 		return ask() // whose error is clearer
 	}
+
 	key := toolKey{path, info.Size(), info.ModTime(), question}
 	for {
 		t.mu.Lock()
@@ -353,14 +375,19 @@ func Once[T any](ctx context.Context, t *Tools, path, question string, ask func(
 			t.answers[key] = a
 		}
 		t.mu.Unlock()
+
 		if !ok {
 			return answered(t, key, a, ask)
 		}
+
+		// Another goroutine asks.
 		select {
 		case <-a.done:
 		case <-ctx.Done():
 			return value, failure.Stopped(ctx, "build")
 		}
+
+		// After its failure, which may be a cancel of its own, this one asks.
 		if a.err == nil {
 			return a.value.(T), nil
 		}
@@ -372,6 +399,8 @@ func answered[T any](t *Tools, key any, a *answer, ask func() (T, error)) (T, er
 	defer close(a.done)
 	value, err := ask()
 	a.value, a.err = value, err
+
+	// This precedes the end of done, so that those who wait ask again.
 	if err != nil {
 		t.mu.Lock()
 		delete(t.answers, key)
@@ -388,6 +417,7 @@ func (t *Tools) TakeJob(ctx context.Context, limit int) (give func(), err error)
 	}
 	slots := t.slots
 	t.mu.Unlock()
+
 	select {
 	case slots <- struct{}{}:
 		return func() { <-slots }, nil
@@ -407,6 +437,7 @@ func (t *Tools) TakeMore(wanted int) (n int, give func()) {
 		}
 		break
 	}
+
 	return n, func() {
 		for range n {
 			<-t.slots

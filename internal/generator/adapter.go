@@ -36,6 +36,7 @@ func Adapter(placed map[string]string, modules ...*mlf.Model) ([]byte, error) {
 		}
 		models = append(models, a)
 	}
+
 	if len(models) == 0 {
 		return nil, nil
 	}
@@ -86,15 +87,18 @@ func adapt(m *mlf.Model, placed map[string]string) (adapted, error) {
 	if err := h.CheckNames(); err != nil {
 		return adapted{}, err
 	}
+
 	if len(h.Devices) > 0 {
 		return adapted{}, failure.New(failure.Config,
 			"make standalone firmware or C for your own firmware of it, or export it for a target without device contexts",
 			"an RPC server has no device contexts, which its operators need: %q", h.Devices)
 	}
+
 	a := adapted{M: h.Name, Mapped: h.Mapped}
 	for _, p := range h.Pools {
 		a.Pools = append(a.Pools, adaptPool(p, placed))
 	}
+
 	for i, t := range m.Inputs {
 		field := h.Inputs[i].Name
 		a.Inputs = append(a.Inputs, adaptTensor(t, field, field, i))
@@ -103,9 +107,11 @@ func adapt(m *mlf.Model, placed map[string]string) (adapted, error) {
 		// In its descriptions TVM numbers the outputs, whatever their names are.
 		a.Outputs = append(a.Outputs, adaptTensor(t, h.Outputs[i].Name, fmt.Sprintf("output%d", i), len(m.Inputs)+i))
 	}
+
 	for _, param := range h.Run {
 		a.Run = append(a.Run, "&"+param)
 	}
+
 	if h.Mapped == strings.Contains(strings.Join(h.Run, " "), "puts") {
 		return adapted{}, fmt.Errorf("its header must either return the inputs' addresses or take them as arguments")
 	}
@@ -128,6 +134,7 @@ func registryNames(models []adapted) string {
 	n := 2 * len(models)
 	var b strings.Builder
 	fmt.Fprintf(&b, `"\%03o\%03o"`, n&0xff, n>>8)
+
 	for _, m := range models {
 		for _, function := range []string{"run", "get_c_metadata"} {
 			fmt.Fprintf(&b, "\n    \"tvmgen_%s_%s\\0\"", m.M, function)

@@ -41,10 +41,12 @@ func CompileCommands(steps []blueprint.CompileStep, b *boards.Board, o boards.Op
 			entries = append(entries, Command{Here, name, args})
 		}
 	}
+
 	var w bytes.Buffer
 	enc := json.NewEncoder(&w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
+
 	if err := enc.Encode(entries); err != nil {
 		return nil, fmt.Errorf("%s: %w", CompileDatabase, err)
 	}

@@ -42,6 +42,7 @@ func operatorsMakefile(o boards.Options) []byte {
 OPERATOR_OPT := %s
 OPERATOR_FLAGS :=%s
 `, o.OperatorOpt, makeWords(o.OperatorFlagsOf("")...))
+
 	for _, file := range o.OperatorFiles() {
 		fmt.Fprintf(&w, "OPERATOR_FLAGS_%s :=%s\n", strings.TrimSuffix(file, ".c"), makeWords(o.OperatorFlagsOf(file)...))
 	}
@@ -74,13 +75,16 @@ func ConfigHeader(b *boards.Board, o boards.Options) []byte {
 #define BOARDSMITH_UPLOAD_BYTES %d
 `, o.StackBytes, b.CoreHz, cmp.Or(b.Timer.Hz, b.CoreHz), b.WatchdogMS, b.BudgetMS, b.Link.BitRate(),
 		zeroOrOne(!b.KeepsHostTime()), o.UploadKiB*1024)
+
 	if len(b.Pins) > 0 {
 		writePins(&w, "BOARDSMITH_IS_PIN", b.PinNumbers())
 		writePins(&w, "BOARDSMITH_IS_DEBUG_PIN", b.DebugPinNumbers())
 	}
+
 	if number, ok := b.MeasurePinNumber(); ok {
 		fmt.Fprintf(&w, "#define BOARDSMITH_MEASURE_PIN %d  // %s\n", number, b.MeasurePin)
 	}
+
 	if o.App != boards.Standalone {
 		w.WriteString("#define BOARDSMITH_SIGNATURES\n" +
 			"#define BOARDSMITH_AOT_EXECUTOR  // also without a model's metadata: another model must not change the runtime\n")
@@ -89,6 +93,7 @@ func ConfigHeader(b *boards.Board, o boards.Options) []byte {
 		// The library, an executor, and what is uploaded.
 		w.WriteString("#define TVM_CRT_MAX_REGISTERED_MODULES 6\n#define BOARDSMITH_SAMPLE_HOOK\n")
 	}
+
 	w.WriteString(regions(b) + placeForC(b, o))
 	if len(b.Defines) > 0 {
 		w.WriteString("\n// Defines of the board file, for its drivers.\n")
@@ -96,12 +101,15 @@ func ConfigHeader(b *boards.Board, o boards.Options) []byte {
 	for _, name := range slices.Sorted(maps.Keys(b.Defines)) {
 		fmt.Fprintf(&w, "#define %s %s\n", name, b.Defines[name]) // one line without comments: boards has checked
 	}
+
+	// The board's own list must not change.
 	functions := slices.Clip(b.Functions)
 	if o.GraphExecutor == boards.OnDevice {
 		functions = append(functions, graphFunction)
 	} else {
 		w.WriteString("\n#define BOARDSMITH_NO_GRAPH_EXECUTOR  // a chip's image has all of the runtime that is compiled\n")
 	}
+
 	writeFunctions(&w, functions)
 	w.WriteString("\n#endif  // CRT_CONFIG_H_\n")
 	return []byte(w.String())
@@ -112,6 +120,7 @@ func writeFunctions(w io.Writer, functions []boards.Function) {
 	if len(functions) == 0 {
 		return
 	}
+
 	fmt.Fprint(w, "\n// Functions besides the firmware's: the name for the host, and the C function.\n"+
 		"#define BOARDSMITH_BOARD_FUNCTIONS(X)")
 	for _, f := range functions {
@@ -134,6 +143,7 @@ func regions(b *boards.Board) string {
 	if len(b.Memory) == 0 {
 		return ""
 	}
+
 	var w strings.Builder
 	w.WriteString("\n// The memory map: origin, bytes, kind.\n#define BOARDSMITH_REGIONS(X)")
 	for _, r := range b.Memory {
@@ -170,6 +180,7 @@ func memoryHeader(b *boards.Board, o boards.Options) []byte {
 	if len(b.Memory) == 0 {
 		return nil
 	}
+
 	var w strings.Builder
 	code, _ := b.Region(b.Place.Code) // boards has checked
 	fmt.Fprintf(&w, `// SPDX-License-Identifier: 0BSD
@@ -178,9 +189,11 @@ func memoryHeader(b *boards.Board, o boards.Options) []byte {
 #define BOARDSMITH_MEMORY_H_
 
 #define BOARDSMITH_MEMORY`, b.Name)
+
 	for _, r := range b.Memory {
 		fmt.Fprintf(&w, " %s (%s) : ORIGIN = 0x%08x, LENGTH = 0x%08x", r.Name, access(r), uint64(r.Origin), uint64(r.Size))
 	}
+
 	fmt.Fprintf(&w, `
 #define BOARDSMITH_IN_CODE %s
 #define BOARDSMITH_IS_CODE(address) ((address) >= 0x%x && (address) < 0x%x)
@@ -202,6 +215,7 @@ func memoryHeader(b *boards.Board, o boards.Options) []byte {
 `, b.Place.Code, uint64(code.Origin), uint64(code.Origin+code.Size), b.Place.Data, b.Place.StackRegion(),
 		b.Place.ArenaRegion(), b.Place.NoinitRegion(), b.Place.UploadRegion(), o.StackBytes, o.ArenaKiB*1024,
 		o.UploadKiB*1024, max(o.UploadKiB*1024, 16), modelAt(b, o), modelAlign(b, o), standaloneMacro(o)+placeForLinker(b))
+
 	return []byte(w.String())
 }
 
@@ -223,12 +237,15 @@ func modelAt(b *boards.Board, o boards.Options) string {
 	if o.App == boards.Standalone {
 		return "(end)"
 	}
+
 	var w strings.Builder
 	r, sectors := codeSectors(b)
 	w.WriteString("(")
 	if b.ModelAt != 0 {
 		fmt.Fprintf(&w, "(end) <= 0x%x ? 0x%x : ", uint64(b.ModelAt), uint64(b.ModelAt))
 	}
+
+	// Sectors have several sizes: each group of equal ones has its own alignment.
 	at := uint64(r.Origin)
 	for i, s := range sectors {
 		next := at + uint64(s.Count)*uint64(s.Size)
@@ -240,6 +257,7 @@ func modelAt(b *boards.Board, o boards.Options) string {
 		}
 		at = next
 	}
+
 	w.WriteString(")")
 	return w.String()
 }
@@ -249,11 +267,14 @@ func modelAlign(b *boards.Board, o boards.Options) uint64 {
 	if o.App == boards.Standalone {
 		return standaloneAlign
 	}
+
 	r, sectors := codeSectors(b)
 	all := uint64(r.Origin | b.ModelAt)
 	for _, s := range sectors {
 		all |= uint64(s.Size)
 	}
+
+	// The lowest bit that one of them has divides them all.
 	return all & -all
 }
 

@@ -24,12 +24,14 @@ func LibrariesMakefile(b *boards.Board, all []*library.Library) []byte {
 		for _, h := range l.Headers {
 			fmt.Fprintf(&includes, " -I%s", path.Join(dir, h))
 		}
+
 		fmt.Fprintf(&w, "LIBRARY_FLAGS_%s :=%s\nLIBRARY_SOURCES_%s :=", l.Name, makeWords(l.Flags...), l.Name)
 		for _, s := range l.Resolved {
 			fmt.Fprintf(&w, " %s", path.Join(dir, s))
 		}
 		w.WriteString("\n")
 	}
+
 	return fmt.Appendf(nil, `# SPDX-License-Identifier: 0BSD
 # The libraries of this project, for the Makefile.
 AR := %s

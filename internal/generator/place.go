@@ -31,6 +31,7 @@ func loaded(p boards.Place, region string) string {
 	if p.Parameters == region {
 		all = append(all, parameterSections)
 	}
+
 	for _, name := range p.PoolNames() {
 		if p.Pools[name] == region {
 			all = append(all, "*("+poolData(name)+")")
@@ -59,6 +60,7 @@ func placeForLinker(b *boards.Board) string {
 	if p.ParametersRegion() != p.Code {
 		w.WriteString("#define BOARDSMITH_PARAMETERS_MOVED 1\n")
 	}
+
 	if regions := copied(b); len(regions) > 0 {
 		w.WriteString("#define BOARDSMITH_COPIED_SECTIONS(X)")
 		for _, r := range regions {
@@ -66,9 +68,11 @@ func placeForLinker(b *boards.Board) string {
 		}
 		w.WriteString("\n")
 	}
+
 	if r, ok := b.ExtraRegion(); ok {
 		fmt.Fprintf(&w, "#define BOARDSMITH_IN_APART %s\n#define BOARDSMITH_APART_SECTIONS %s\n", r.Name, loaded(p, r.Name))
 	}
+
 	if names := p.PoolNames(); len(names) > 0 {
 		w.WriteString("#define BOARDSMITH_POOLS(X)")
 		for _, name := range names {
@@ -78,9 +82,11 @@ func placeForLinker(b *boards.Board) string {
 		}
 		w.WriteString("\n")
 	}
+
 	if p.Packet != "" {
 		fmt.Fprintf(&w, "#define BOARDSMITH_IN_PACKET %s\n", p.Packet)
 	}
+
 	if w.Len() == 0 {
 		return ""
 	}
@@ -97,15 +103,19 @@ func placeForC(b *boards.Board, o boards.Options) string {
 		}
 		w.WriteString("\n")
 	}
+
 	if names := initNames(b); len(names) > 0 {
 		w.WriteString("#define BOARDSMITH_INITS(X) X(" + strings.Join(names, ") X(") + ")\n")
 	}
 	if _, ok := b.ExtraRegion(); ok {
 		w.WriteString("#define BOARDSMITH_APART 1\n")
 	}
+
+	// Standalone firmware has no RPC server, and so no packets.
 	if b.Place.Packet != "" && o.App != boards.Standalone {
 		w.WriteString("#define BOARDSMITH_PACKET_SECTION \".bss.boardsmith_packet\"\n")
 	}
+
 	if regions := apart(b); len(regions) > 0 {
 		w.WriteString("#define BOARDSMITH_OWN_RULES(X)")
 		for _, a := range regions {
@@ -113,6 +123,7 @@ func placeForC(b *boards.Board, o boards.Options) string {
 		}
 		w.WriteString("\n")
 	}
+
 	if w.Len() == 0 {
 		return ""
 	}
@@ -152,6 +163,7 @@ func apart(b *boards.Board) (all []apartRegion) {
 			all = append(all, apartRegion{r, rule})
 		}
 	}
+
 	byAddress := strings.HasPrefix(b.ELF.Arch, "v8")
 	slices.SortFunc(all, func(p, q apartRegion) int {
 		if d := precedence(p.rule) - precedence(q.rule); d != 0 && !byAddress {
@@ -159,6 +171,7 @@ func apart(b *boards.Board) (all []apartRegion) {
 		}
 		return cmp.Compare(p.region.Origin, q.region.Origin)
 	})
+
 	return all
 }
 
@@ -175,6 +188,7 @@ func precedence(rule string) int {
 // ownRule returns the rule of a memory; "" if its kind defines it.
 func ownRule(b *boards.Board, r boards.Region) string {
 	isCode := r.Name == b.Place.Code
+
 	switch {
 	case r.Reserved && b.ELF.Machine != "arm":
 		return ""
@@ -205,14 +219,17 @@ const UnitV7 = "port/cpu/cortexm/mpu_v7.c"
 // not run then, or of variables that could not be written to. Only for boards with UnitV7.
 func CheckOverlaps(b *boards.Board) error {
 	const lowEnd = 0x20000000 // below lies an area for code
+
 	for _, r := range b.Memory {
 		rule := ownRule(b, r)
 		isLowRAM := regionKind(b, r) == regionRAM && r.Origin < lowEnd
 		forbidsCode := isLowRAM || rule == ruleRAM || rule == ruleFlash
 		forbidsWrites := rule == ruleCode || rule == ruleFlash
+
 		if !forbidsCode && !forbidsWrites {
 			continue
 		}
+
 		for _, q := range b.CoveredWith(r) {
 			content := ""
 			switch {
@@ -223,6 +240,7 @@ func CheckOverlaps(b *boards.Board) error {
 			default:
 				continue
 			}
+
 			return b.Contradiction("memory", fmt.Sprintf("region %q: a region of the memory protection unit, a power of two "+
 				"without some of its eighths, would cover parts of region %q, which holds %s: choose sizes that are powers of "+
 				"two, or eighths of one", r.Name, q.Name, content))

@@ -16,6 +16,7 @@ func Signatures(m *mlf.Model) []byte {
 	if len(all) == 0 {
 		return nil
 	}
+
 	var w bytes.Buffer
 	w.WriteString(`// SPDX-License-Identifier: 0BSD
 //
@@ -33,10 +34,12 @@ func Signatures(m *mlf.Model) []byte {
 	for _, s := range all {
 		fmt.Fprintf(&w, "PACKED(%s);\n", s.Function)
 	}
+
 	w.WriteString("\nconst boardsmith_signature_t boardsmith_signatures[] = {\n")
 	for _, s := range all {
 		fmt.Fprintf(&w, "    {(TVMBackendPackedCFunc)%s, %d, %d, %d},\n", s.Function, s.Leading, s.MinTensors, s.MaxTensors)
 	}
+
 	w.WriteString(`    {NULL, 0, 0, 0},
 };
 

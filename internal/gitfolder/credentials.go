@@ -24,6 +24,7 @@ func credentials(ctx context.Context, text string) transport.AuthMethod {
 	if err != nil || !ok {
 		return nil
 	}
+
 	out, _, err := command.Command{ // it ends also the helper's processes
 		Path: git, Args: []string{"credential", "fill"}, Env: append(os.Environ(), "GIT_TERMINAL_PROMPT=0"),
 		Stdin: strings.NewReader(question), Grace: grace,
@@ -31,6 +32,7 @@ func credentials(ctx context.Context, text string) transport.AuthMethod {
 	if err != nil {
 		return nil
 	}
+
 	auth := &githttp.BasicAuth{}
 	for line := range strings.Lines(out) {
 		switch name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "="); name {
@@ -40,6 +42,7 @@ func credentials(ctx context.Context, text string) transport.AuthMethod {
 			auth.Password = value
 		}
 	}
+
 	return auth
 }
 
@@ -50,13 +53,16 @@ func credentialQuestion(text string) (question string, ok bool) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return "", false
 	}
+
 	attributes := [][2]string{
 		{"protocol", u.Scheme}, {"host", u.Host}, {"path", strings.TrimPrefix(u.Path, "/")},
 	}
 	if name := u.User.Username(); name != "" {
 		attributes = append(attributes, [2]string{"username", name})
 	}
+
 	for _, a := range attributes {
+		// The end of a line would begin another attribute.
 		if hasControl(a[1]) {
 			return "", false
 		}

@@ -80,15 +80,18 @@ func connect(ctx context.Context, url string) (*remote, error) {
 	if err := checkURL(url); err != nil {
 		return nil, err
 	}
+
 	r := &remote{url: url}
 	err := r.list(ctx)
 	if !errors.Is(err, transport.ErrAuthenticationRequired) {
 		return r, err
 	}
+
 	if r.auth = credentials(ctx, url); r.auth == nil {
 		return nil, failure.New(failure.Config, "check the URL; for a private repository, make this succeed without a "+
 			"question: git ls-remote "+url, "fetch %s: the server asks for a password, and git has none for it", url)
 	}
+
 	err = r.list(ctx)
 	if errors.Is(err, transport.ErrAuthenticationRequired) || errors.Is(err, transport.ErrAuthorizationFailed) {
 		return nil, failure.New(failure.Config, "check the password that git has: git ls-remote "+url,
@@ -108,10 +111,13 @@ func (r *remote) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	r.refs = map[string]plumbing.Hash{}
 	for _, ref := range found {
 		r.refs[ref.Name().String()] = ref.Hash()
 	}
+
+	// A symbolic reference may come before its target.
 	for _, ref := range found {
 		if ref.Type() == plumbing.SymbolicReference {
 			r.refs[ref.Name().String()] = r.refs[ref.Target().String()]
@@ -124,11 +130,13 @@ func (r *remote) list(ctx context.Context) error {
 func within(ctx context.Context, f func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() { done <- f(ctx) }()
+
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 	}
+
 	select {
 	case <-done:
 	case <-time.After(grace):
@@ -140,7 +148,10 @@ func within(ctx context.Context, f func(context.Context) error) error {
 func filling(ctx context.Context, dir string, most int64, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
+
+	// The watcher has ended before the caller goes on with the folder.
 	defer func() { cancel(nil); <-watched }()
+
 	go func() {
 		defer close(watched)
 		tick := time.NewTicker(watchEvery)
@@ -155,6 +166,7 @@ func filling(ctx context.Context, dir string, most int64, f func(context.Context
 			}
 		}
 	}()
+
 	return within(ctx, f)
 }
 
@@ -177,6 +189,7 @@ func (r *remote) resolve(revision string) (string, error) {
 	if commitRE.MatchString(revision) {
 		return revision, nil
 	}
+
 	names := []string{"refs/heads/" + revision, "refs/tags/" + revision, revision}
 	names = slices.DeleteFunc(names, func(name string) bool { return r.refs[name].IsZero() })
 	switch {
@@ -186,7 +199,11 @@ func (r *remote) resolve(revision string) (string, error) {
 		return "", failure.New(failure.Config, "write one of: "+strings.Join(names, ", "),
 			"%s: revision %s is a branch and a tag", r.url, revision)
 	}
+
+	// If several have the name HEAD, the last one is HEAD itself.
 	name := names[len(names)-1]
+
+	// An annotated tag is an object of its own, and its commit has this name.
 	if commit, ok := r.refs[name+peeled]; ok {
 		return commit.String(), nil
 	}
@@ -202,6 +219,7 @@ func (r *remote) unknown(revision string) error {
 			}
 		}
 	}
+
 	slices.Sort(names)
 	return failure.New(failure.Config, "git ls-remote "+r.url+" lists branches and tags; of a commit, write all 40 digits",
 		"%s has no revision %s%s", r.url, revision, jsonfile.DidYouMean(revision, names))
@@ -239,6 +257,7 @@ func (r *remote) fetch(ctx context.Context, commit, dir string, most int64) (*ob
 	store := &objects{memory.NewStorage(), filesystem.NewObjectStorage(dotgit.New(osfs.New(dir)),
 		cache.NewObjectLRUDefault())}
 	from := git.NewRemote(store, &config.RemoteConfig{Name: git.DefaultRemoteName, URLs: []string{r.url}})
+
 	get := func(depth int, what ...config.RefSpec) (err error) {
 		for range attempts {
 			err = filling(ctx, dir, most, func(ctx context.Context) error {
@@ -250,10 +269,13 @@ func (r *remote) fetch(ctx context.Context, commit, dir string, most int64) (*ob
 		}
 		return err
 	}
+
 	err := get(1, r.spec(commit))
+	// A server that sends no single commit sends all branches and tags.
 	if errors.Is(err, git.ErrExactSHA1NotSupported) {
 		err = get(0, "+refs/*:refs/*")
 	}
+
 	var c *object.Commit
 	if err == nil {
 		c, err = object.GetCommit(store, plumbing.NewHash(commit))

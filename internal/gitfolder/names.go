@@ -28,6 +28,7 @@ func checkLink(at, target string) error {
 	if path.IsAbs(target) || strings.ContainsAny(target, "\\\x00:") {
 		return errLink
 	}
+
 	depth, down := strings.Count(at, "/"), false
 	for _, part := range strings.Split(target, "/") {
 		switch {

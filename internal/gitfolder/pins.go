@@ -37,6 +37,7 @@ func (s *Store) pinned(r Ref) (string, error) {
 	if s.Pins == "" {
 		return "", nil
 	}
+
 	p, err := readPins(s.Pins)
 	return p.Commits[r.Key()], err
 }
@@ -48,12 +49,14 @@ func Pinned(file string) (places []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for name := range p.Commits {
 		if _, err := Parse(name); err != nil {
 			return nil, failure.New(failure.Config, "remove the entry", "%s: %w", file, err)
 		}
 		places = append(places, name)
 	}
+
 	slices.Sort(places)
 	return places, nil
 }
@@ -64,6 +67,7 @@ func (r Ref) Key() string { return Ref{URL: r.URL, Revision: r.Revision}.String(
 func readPins(file string) (pins, error) {
 	const next = "restore it from version control, or remove it: then branches and tags are looked up again"
 	p := pins{Format: pinsFormat, Commits: map[string]string{}}
+
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil
@@ -74,6 +78,7 @@ func readPins(file string) (pins, error) {
 	if len(data) > maxPinsBytes {
 		return p, failure.New(failure.Config, next, "%s is larger than 1 MiB", file)
 	}
+
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&p); err != nil {
@@ -83,6 +88,7 @@ func readPins(file string) (pins, error) {
 	if p.Format != pinsFormat {
 		return p, failure.New(failure.Config, next, "%s: format %d is not known", file, p.Format)
 	}
+
 	for name, commit := range p.Commits {
 		if !commitRE.MatchString(commit) {
 			return p, failure.New(failure.Config, next, "%s: %s: %q is not a commit", file, name, commit)
@@ -96,26 +102,33 @@ func (s *Store) pin(ctx context.Context, r Ref, commit string) error {
 	if s.Pins == "" || r.isCommit() {
 		return nil
 	}
+
 	unlock, err := s.lock(ctx, "pins")
 	if err != nil {
 		return err
 	}
 	defer unlock()
+
+	// Another process may have added an entry while this one waited.
 	p, err := readPins(s.Pins)
 	if err != nil {
 		return err
 	}
+
 	if p.Commits[r.Key()] == commit {
 		return nil
 	}
+
 	if info, err := os.Lstat(s.Pins); err == nil && !info.Mode().IsRegular() {
 		return failure.New(failure.Config, "replace it by a file", "write %s: it is a link, or no file", s.Pins)
 	}
+
 	p.Commits[r.Key()] = commit
 	data, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Pins, err)
 	}
+
 	if err := os.MkdirAll(filepath.Dir(s.Pins), 0o755); err != nil {
 		return plainfile.Error("write", s.Pins, err)
 	}

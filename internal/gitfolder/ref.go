@@ -39,6 +39,7 @@ func Parse(text string) (Ref, error) {
 	if hasControl(text) {
 		return Ref{}, failure.New(failure.Config, form, "the git URL contains a control character")
 	}
+
 	start := hasScheme.FindString(text)
 	rest := text[len(start):]
 	path := strings.IndexByte(rest, '/')
@@ -48,10 +49,13 @@ func Parse(text string) (Ref, error) {
 			return Ref{}, failure.New(failure.Config, form, "%q is not a git URL", text)
 		}
 	}
+
+	// An @ before the path is that of a user's name.
 	at := strings.LastIndexByte(rest, '@')
 	if path < 0 || at < path || at == len(rest)-1 {
 		return Ref{}, failure.New(failure.Config, form, "%s: no revision", text)
 	}
+
 	r := Ref{Revision: rest[at+1:]}
 	below, dir, _ := strings.Cut(rest[path+1:at], "//")
 	r.URL, r.Dir = start+rest[:path+1]+strings.TrimRight(below, "/"), strings.Trim(dir, "/")
@@ -65,6 +69,7 @@ func (r Ref) check(text string) error {
 	if strings.HasPrefix(r.Revision, "-") || strings.ContainsAny(r.Revision, " ~^:?*[\\\x00") {
 		return failure.New(failure.Config, "write a branch, a tag or a commit", "%s: %q is not a revision", text, r.Revision)
 	}
+
 	for _, part := range strings.Split(r.Dir, "/") {
 		if r.Dir != "" && checkName(part) != nil {
 			return failure.Errorf(failure.Config, "%s: %q is not a folder in the repository", text, r.Dir)
@@ -85,6 +90,7 @@ func checkURL(text string) error {
 	if !hasScheme.MatchString(text) {
 		return nil // git@host:path
 	}
+
 	u, err := url.Parse(text)
 	if err != nil {
 		return failure.Errorf(failure.Config, "the git URL cannot be read: %w", err.(*url.Error).Err)
@@ -97,6 +103,7 @@ func checkURL(text string) error {
 		return failure.New(failure.Config, "leave it out, and store it with git's credential helper",
 			"%s: the URL contains a password", u.Redacted())
 	}
+
 	for _, part := range []string{u.User.Username(), u.Host, u.Path, u.RawQuery, u.Fragment} {
 		if hasControl(part) {
 			return failure.New(failure.Config, "leave it out", "%s: the URL contains a control character", u.Redacted())

@@ -67,10 +67,12 @@ func (s *Store) Open(ctx context.Context, r Ref) (*Folder, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "fetch %s", r)
 	}
+
 	commit, err := s.pinned(r)
 	if err != nil {
 		return nil, err
 	}
+
 	if !s.has(r.URL, commit) { // nor has it one that is not known
 		if commit, err = s.get(ctx, r.URL, r.Revision, commit); err != nil {
 			return nil, err
@@ -79,6 +81,7 @@ func (s *Store) Open(ctx context.Context, r Ref) (*Folder, error) {
 			return nil, err
 		}
 	}
+
 	dir := abspath.Of(filepath.Join(s.place(r.URL, commit), filesFolder))
 	f := &Folder{Path: filepath.Join(dir, filepath.FromSlash(r.Dir)), Ref: r, Commit: commit}
 	if _, err := os.Stat(f.Path); err != nil {
@@ -136,6 +139,7 @@ func (s *Store) Update(ctx context.Context, r Ref) (old, commit string, err erro
 	if old, err = s.pinned(r); err != nil || r.isCommit() {
 		return old, old, err
 	}
+
 	if commit, err = s.get(ctx, r.URL, r.Revision, ""); err != nil {
 		return old, "", err
 	}
@@ -170,10 +174,12 @@ func (s *Store) has(url, commit string) bool {
 	if err != nil {
 		return false
 	}
+
 	var r record
 	if json.Unmarshal(data, &r) != nil || r.Commit != commit {
 		return false
 	}
+
 	sum, err := digest(filepath.Join(dir, filesFolder))
 	return err == nil && sum == r.Digest
 }
@@ -189,6 +195,7 @@ func digest(dir string) (string, error) {
 		if err != nil {
 			return err
 		}
+
 		fmt.Fprintf(h, "%q %v\n", filepath.ToSlash(below), d.Type())
 		switch {
 		case d.IsDir():
@@ -198,6 +205,7 @@ func digest(dir string) (string, error) {
 			fmt.Fprintf(h, "%q\n", target)
 			return err
 		}
+
 		f, err := plainfile.Open(name)
 		if err != nil {
 			return err
@@ -207,11 +215,13 @@ func digest(dir string) (string, error) {
 		if err != nil {
 			return err
 		}
+
 		sum := sha256.New()
 		n, err := io.Copy(sum, f)
 		fmt.Fprintf(h, "%d %v %x\n", n, info.Mode()&0o100 != 0, sum.Sum(nil))
 		return err
 	})
+
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
@@ -225,20 +235,27 @@ func (s *Store) get(ctx context.Context, url, revision, commit string) (string, 
 	if err := s.sweep(); err != nil {
 		return "", err
 	}
+
+	// Another process may have fetched it while this one waited.
 	if commit != "" && s.has(url, commit) {
 		return commit, nil
 	}
+
 	limit := cmp.Or(s.Timeout, defaultTimeout)
 	limited, end := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: over %v", errSlow, limit))
 	defer end()
+
 	got, err := s.fetch(limited, url, revision, commit)
 	if err != nil && limited.Err() != nil {
 		err = context.Cause(limited) // the transport's errors only repeat it
 	}
+
+	// The commit is from the lock file, not from the user.
 	if e, ok := errors.AsType[*missingCommit](err); ok && commit != revision && *e == (missingCommit{url, commit}) {
 		err = failure.New(failure.Config, fmt.Sprintf("remove the entry %s@%s from %s: its commit is then looked up again",
 			url, revision, s.Pins), "%w; the lock file has it for %s", e, revision)
 	}
+
 	return got, classed(ctx, url, err)
 }
 
@@ -247,6 +264,7 @@ func (s *Store) fetch(ctx context.Context, url, revision, commit string) (string
 	if err != nil {
 		return "", err
 	}
+
 	if commit == "" {
 		if commit, err = r.resolve(revision); err != nil {
 			return "", err
@@ -255,6 +273,7 @@ func (s *Store) fetch(ctx context.Context, url, revision, commit string) (string
 			return commit, nil
 		}
 	}
+
 	temporary := filepath.Join(s.Dir, key(url)+temporarySuffix)
 	if err := os.RemoveAll(temporary); err != nil { // a killed process left it
 		return "", plainfile.Error("remove", temporary, err)
@@ -263,9 +282,12 @@ func (s *Store) fetch(ctx context.Context, url, revision, commit string) (string
 	if err := s.write(ctx, r, commit, temporary); err != nil {
 		return "", err
 	}
+
+	// After a cancel nothing more changes.
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
+
 	to := s.place(url, commit)
 	if err := os.RemoveAll(to); err != nil { // damaged
 		return "", plainfile.Error("replace", to, err)
@@ -280,10 +302,12 @@ func (s *Store) write(ctx context.Context, r *remote, commit, temporary string) 
 	if err := os.MkdirAll(files, 0o755); err != nil {
 		return plainfile.Error("write", files, err)
 	}
+
 	root, err := os.OpenRoot(files)
 	if err != nil {
 		return plainfile.Error("write", files, err)
 	}
+
 	c := &checkout{root: root, objects: temporary, left: cmp.Or(s.MaxBytes, defaultMaxBytes), links: map[string]string{}}
 	err = c.from(ctx, r, commit, "", 0)
 	if err == nil {
@@ -292,6 +316,7 @@ func (s *Store) write(ctx context.Context, r *remote, commit, temporary string) 
 	if err = errors.Join(err, root.Close()); err != nil {
 		return err
 	}
+
 	sum, err := digest(files)
 	if err != nil {
 		return plainfile.Error("read", files, err)
@@ -300,6 +325,7 @@ func (s *Store) write(ctx context.Context, r *remote, commit, temporary string) 
 	if err != nil {
 		return err
 	}
+
 	at := filepath.Join(whole, recordFile)
 	return plainfile.Error("write", at, os.WriteFile(at, append(data, '\n'), 0o644))
 }
@@ -315,11 +341,14 @@ func (s *Store) sweep() error {
 	if err != nil {
 		return plainfile.Error("read", s.Dir, err)
 	}
+
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), temporarySuffix)
 		if !ok {
 			continue
 		}
+
+		// With this lock, no other process writes to the folder.
 		if f, err := filelock.Open(s.lockOf(name)); err == nil && f != nil {
 			_ = os.RemoveAll(filepath.Join(s.Dir, e.Name())) // the next sweep tries again
 			_ = filelock.Release(f)
@@ -333,6 +362,7 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return nil, plainfile.Error("make", s.Dir, err)
 	}
+
 	for {
 		f, err := filelock.Open(s.lockOf(name))
 		if err != nil {
@@ -341,6 +371,7 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 		if f != nil {
 			return func() { _ = filelock.Release(f) }, nil
 		}
+
 		select {
 		case <-ctx.Done():
 			return nil, failure.Stopped(ctx, "wait for another fetch")

@@ -58,15 +58,19 @@ func (c *checkout) from(ctx context.Context, r *remote, commit, at string, deep 
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+
+	// What git's objects take counts, too.
 	c.left -= sizeOf(objects)
 	tree, err := top.Tree()
 	if err != nil {
 		return err
 	}
+
 	modules := map[string]string{} // by slash path in the repository
 	if err := c.tree(ctx, tree, at, "", modules); err != nil {
 		return err
 	}
+
 	if len(modules) == 0 {
 		return nil
 	}
@@ -74,6 +78,7 @@ func (c *checkout) from(ctx context.Context, r *remote, commit, at string, deep 
 	if err != nil {
 		return err
 	}
+
 	for at1, commit := range modules {
 		if err := c.module(ctx, r.url, urls[at1], path.Join(at, at1), commit, deep); err != nil {
 			return fmt.Errorf("submodule %s: %w", at1, err)
@@ -86,15 +91,19 @@ func (c *checkout) from(ctx context.Context, r *remote, commit, at string, deep 
 func (c *checkout) tree(ctx context.Context, t *object.Tree, at, below string, modules map[string]string) error {
 	for _, e := range t.Entries {
 		name := path.Join(at, below, e.Name)
+
+		// A name may lead out of the folder, or be one of git's own.
 		if err := checkName(e.Name); err != nil {
 			return hostile("%s: %w", path.Join(below, e.Name), err)
 		}
+
 		if c.files++; c.files > maxFiles {
 			return errTooMuch
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+
 		var err error
 		switch e.Mode {
 		case filemode.Dir:
@@ -131,17 +140,21 @@ func (c *checkout) file(t *object.Tree, e object.TreeEntry, name string) error {
 	if err != nil {
 		return err
 	}
+
 	if f.Size > maxFile {
 		return fmt.Errorf("%w: a file of more than %d MiB", errTooMuch, maxFile>>20)
 	}
 	if c.left -= f.Size; c.left < 0 {
 		return errTooMuch
 	}
+
 	from, err := f.Reader()
 	if err != nil {
 		return err
 	}
 	defer from.Close()
+
+	// Links are made after all files.
 	if e.Mode == filemode.Symlink {
 		target, err := io.ReadAll(io.LimitReader(from, maxLink))
 		if err == nil && checkLink(name, string(target)) != nil {
@@ -150,6 +163,7 @@ func (c *checkout) file(t *object.Tree, e object.TreeEntry, name string) error {
 		c.links[name] = string(target)
 		return err
 	}
+
 	mode := os.FileMode(0o644)
 	if e.Mode == filemode.Executable {
 		mode = 0o755
@@ -158,6 +172,7 @@ func (c *checkout) file(t *object.Tree, e object.TreeEntry, name string) error {
 	if err != nil {
 		return err
 	}
+
 	_, err = io.Copy(to, from)
 	return errors.Join(err, to.Close())
 }
@@ -182,10 +197,12 @@ func moduleURLs(t *object.Tree) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	m := config.NewModules()
 	if err := m.Unmarshal([]byte(text)); err != nil {
 		return nil, fmt.Errorf(".gitmodules: %w", err)
 	}
+
 	urls := map[string]string{}
 	for _, s := range m.Submodules {
 		urls[path.Clean(s.Path)] = s.URL
@@ -202,6 +219,7 @@ func (c *checkout) module(ctx context.Context, parent, to, at, commit string, de
 	case deep >= maxModuleDeep || c.modules > maxModules:
 		return fmt.Errorf("%w: too many submodules", errTooMuch)
 	}
+
 	to, err := moduleURL(parent, to)
 	if err != nil {
 		return err
@@ -214,10 +232,12 @@ func (c *checkout) module(ctx context.Context, parent, to, at, commit string, de
 func moduleURL(parent, to string) (string, error) {
 	if strings.HasPrefix(to, "./") || strings.HasPrefix(to, "../") {
 		start := hasScheme.FindString(parent)
+		// git@host:path has no scheme.
 		if start == "" {
 			host, below, _ := strings.Cut(parent, ":")
 			return host + ":" + path.Join(below, to), nil
 		}
+
 		u, err := url.Parse(parent)
 		if err != nil {
 			return "", err
@@ -225,6 +245,7 @@ func moduleURL(parent, to string) (string, error) {
 		u.Path = path.Join(u.Path, to)
 		return u.String(), nil
 	}
+
 	if !IsRef(to) {
 		return "", hostile("%s is not a URL", to)
 	}

@@ -28,11 +28,13 @@ func (s span) String() string { return fmt.Sprintf("%s at 0x%08x, %d bytes,", s.
 
 // spans returns the memory that is loaded, and that of sections.
 func spans(f *elf.File) (all []span) {
+	// Initial values of variables are loaded elsewhere than the variables lie.
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD && p.Filesz > 0 {
 			all = append(all, span{"loaded data", p.Paddr, p.Filesz})
 		}
 	}
+
 	for _, s := range f.Sections {
 		if s.Flags&elf.SHF_ALLOC != 0 && s.Size > 0 {
 			all = append(all, span{"section " + s.Name, s.Addr, s.Size})
@@ -48,6 +50,7 @@ func CheckReserved(f *elf.File, name string, b *boards.Board) error {
 	for _, s := range spans(f) {
 		for _, r := range b.Memory {
 			origin, size := uint64(r.Origin), uint64(r.Size)
+			// An unsigned difference is less than a size only if the one span begins in the other.
 			if r.Reserved && (s.start-origin < size || origin-s.start < s.size) {
 				return failure.New(failure.Link, nextRegion, "%s: %v reaches into region %s, which board %s reserves", name, s,
 					r.Name, b.Name)
@@ -63,12 +66,14 @@ func (i Image) checkRegions(f *elf.File) error {
 	if i.Template.Board != "" {
 		return nil
 	}
+
 	name, b := i.Template.ELF, i.Board
 	for _, s := range spans(f) {
 		at := slices.IndexFunc(b.Memory, func(r boards.Region) bool { return s.start-uint64(r.Origin) < uint64(r.Size) })
 		if at < 0 {
 			return failure.New(failure.Link, nextRegion, "%s: %v is in no memory region of board %s", name, s, b.Name)
 		}
+
 		r := b.Memory[at]
 		if left := uint64(r.Size) - (s.start - uint64(r.Origin)); s.size > left {
 			return failure.New(failure.DoesNotFit, nextRegion,
@@ -87,6 +92,7 @@ func checkOverlaps(f *elf.File, name string) error {
 			all = append(all, s)
 		}
 	}
+
 	slices.SortStableFunc(all, func(a, b *elf.Section) int { return cmp.Compare(a.Addr, b.Addr) })
 	for i := 1; i < len(all); i++ {
 		a, b := all[i-1], all[i]
@@ -105,6 +111,7 @@ func (i Image) checkContract(f *elf.File) error {
 	if b.LinkerScript.Name == "" && b.Startup.Name == "" {
 		return nil
 	}
+
 	if err := cmp.Or(i.checkKept(f), i.checkCleared(f), i.checkOrder(f)); err != nil {
 		files := slices.DeleteFunc([]string{b.LinkerScript.Name, b.Startup.Name}, func(s string) bool { return s == "" })
 		return failure.New(failure.Link, "see "+c.Page, "%s with %s: %w", i.Template.ELF,
@@ -119,6 +126,7 @@ func (i Image) checkKept(f *elf.File) error {
 	if kept.Section == "" {
 		return nil
 	}
+
 	s := f.Section(kept.Section)
 	switch {
 	case s == nil || s.Size == 0:
@@ -127,6 +135,7 @@ func (i Image) checkKept(f *elf.File) error {
 	case s.Type != elf.SHT_NOBITS:
 		return fmt.Errorf("section %s has contents, which loading writes: it needs (NOLOAD)", kept.Section)
 	}
+
 	return errIfLoaded(f, s)
 }
 
@@ -149,19 +158,24 @@ func (i Image) checkCleared(f *elf.File) error {
 			cleared = append(cleared, r)
 		}
 	}
+
 	uncleared := slices.Concat(t.Areas.Stacks, t.Areas.Arena, []string{t.Landmarks.Kept.Section})
 	window, hasWindow := firmware.Place{Symbol: t.Contract.Window}.Find(f)
+
 	for _, s := range f.Sections {
+		// The window for uploaded code need not be cleared.
 		if s.Flags&elf.SHF_ALLOC == 0 || s.Type != elf.SHT_NOBITS || s.Size == 0 ||
 			hasWindow && window.Start-s.Addr < s.Size {
 			continue
 		}
+
 		inside := slices.ContainsFunc(cleared, func(r firmware.Range) bool {
 			return s.Addr >= r.Start && s.Addr+s.Size <= r.End
 		})
 		touched := slices.ContainsFunc(cleared, func(r firmware.Range) bool {
 			return s.Addr < r.End && r.Start < s.Addr+s.Size
 		})
+
 		switch kept := slices.Contains(uncleared, s.Name); {
 		case kept && touched:
 			return fmt.Errorf("section %s is in memory that is cleared at the start", s.Name)
@@ -183,27 +197,33 @@ func (i Image) checkOrder(f *elf.File) error {
 	if !ok {
 		return nil // the template does not name them
 	}
+
 	order, err := fit.OpenOrder(i.Map)
 	if err != nil {
 		return err
 	}
+
 	if lost := order.LostConstructors(called.Start, called.End); lost != "" {
 		const keep = "KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*))) KEEP(*(.init_array))"
 		return fmt.Errorf("constructors are not called at the start: %s: from %s, place %s", lost, c.Constructors, keep)
 	}
+
 	if kept, ok := i.Template.Landmarks.Kept.Find(f); ok {
 		if lost := order.Outside(keptInput, kept.Start, kept.End); lost != "" {
 			return fmt.Errorf("the fault record is not kept over a reset: %s, not in %s: KEEP(*(%s)) places it there", lost,
 				i.Template.Landmarks.Kept, keptInput)
 		}
 	}
+
 	if f.Machine != elf.EM_ARM || c.Vectors == "" {
 		return nil
 	}
+
 	table, ok := firmware.Place{Symbol: c.Vectors}.Find(f)
 	if !ok {
 		return fmt.Errorf("the vector table %s is not in the image: its section needs KEEP", c.Vectors)
 	}
+
 	code, _ := i.Board.Region(i.Board.Place.Code)
 	if before := order.ContentBetween(uint64(code.Origin), table.Start); before != "" {
 		return fmt.Errorf("the vector table %s at 0x%08x does not precede code and constants: %s: place its section first",
@@ -219,6 +239,7 @@ func (i Image) checkVectors(f *elf.File, at uint64) error {
 	if !strings.Contains(i.Board.ELF.Arch, "-m") {
 		return nil // another profile, or not known
 	}
+
 	var words [2]uint32
 	s := sectionAt(f, at, elf.SHF_ALLOC)
 	if s == nil || s.Type != elf.SHT_PROGBITS || s.Addr+s.Size-at < 8 {
@@ -228,10 +249,13 @@ func (i Image) checkVectors(f *elf.File, at uint64) error {
 		return fmt.Errorf("the vector table %s: %w", i.Template.Contract.Vectors, err)
 	}
 	stack, reset := uint64(words[0]), uint64(words[1])
+
+	// The regions of a board that its build completes are not all known.
 	inRAM := i.Template.Board != "" || slices.ContainsFunc(i.Board.Memory, func(r boards.Region) bool {
 		isRAM := !r.Nonvolatile || r.Name == i.Board.Place.Data
 		return isRAM && stack-uint64(r.Origin)-1 < uint64(r.Size) // it may be the end
 	})
+
 	switch {
 	case !inRAM:
 		return fmt.Errorf("the vector table %s begins with 0x%08x, which is in no RAM of the board: the first word is the "+

@@ -35,9 +35,11 @@ func (i Image) Inspect() (id [16]byte, size image.Size, err error) {
 	if err != nil {
 		return id, size, failure.New(failure.Link, i.Advice, "%w", err)
 	}
+
 	if err := i.checkTarget(data); err != nil {
 		return id, size, err
 	}
+
 	f, err := elf.NewFile(bytes.NewReader(data))
 	if err != nil {
 		return id, size, failure.New(failure.Link, i.Advice, "%s: %w", i.Path, err)
@@ -45,6 +47,7 @@ func (i Image) Inspect() (id [16]byte, size image.Size, err error) {
 	if err := i.checkImage(f); err != nil {
 		return id, size, err
 	}
+
 	id, _, err = firmware.BuildID(f, i.Template.ELF)
 	return id, image.SizeOf(f), err
 }
@@ -66,6 +69,7 @@ func (i Image) checkTarget(linked []byte) error {
 	if err != nil {
 		return failure.New(failure.Link, i.Advice, "%s: %w", name, err)
 	}
+
 	if err := fit.CheckTarget(b, name, info); err != nil {
 		return failure.New(failure.Config, "compare cflags and the compiler "+b.Toolchain.CC+" with elf in the board's file",
 			"%w", err)
@@ -80,13 +84,17 @@ func (i Image) CheckParts(f *elf.File) error {
 	if err != nil {
 		return err
 	}
+
+	// Code in RAM needs no part.
 	code, _ := b.Region(b.Place.Code)
 	if len(parts) == 0 && len(i.Template.Landmarks.Parts) > 0 && code.Nonvolatile {
 		return failure.Errorf(failure.Link, "%s has no part of the firmware in %s", i.Template.ELF, code.Name)
 	}
+
 	if err := firmware.CheckCovered(f, parts); err != nil {
 		return failure.Errorf(failure.Link, "%s: %w", i.Template.ELF, err)
 	}
+
 	if _, err := firmware.ReadParts(f, i.Template.Landmarks, i.Template.ELF, firmware.Erased); err != nil {
 		return failure.New(failure.Link, "the ranges of the firmware's checksum are longer than what is loaded", "%w", err)
 	}

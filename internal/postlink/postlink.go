@@ -66,6 +66,7 @@ func (c Command) Program() (string, error) {
 	if below, ok := strings.CutPrefix(name, boardfile.BoardWord+"/"); ok {
 		return filepath.Join(c.Env.Dir, generator.Board, filepath.FromSlash(below)), nil
 	}
+
 	path, err := c.Env.Program(name, "")
 	if missing := (*failure.MissingToolError)(nil); errors.As(err, &missing) {
 		return "", fmt.Errorf("post_link of board %s: %w", c.Board.Name, err)
@@ -83,6 +84,7 @@ func (c Command) Tool(ctx context.Context) ([]buildenv.Identity, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	version, err := c.Env.Tools.Version(ctx, path)
 	return []buildenv.Identity{{Name: post.Words[0], Version: version}}, err
 }
@@ -93,14 +95,18 @@ func (c Command) AddTo(s *cachekey.Builder) {
 	if post.IsZero() {
 		return
 	}
+
 	s.Add("post_link", post.Words...)
 	for _, name := range post.Variables() {
 		value := c.value(name)
+
+		// The content of a file counts, but not its path.
 		if info, err := os.Stat(value); err == nil && info.Mode().IsRegular() {
 			if sum, err := buildenv.DigestOfFile(value); err == nil {
 				value = sum // of a key, for instance
 			}
 		}
+
 		s.Add("post_link variable", name, value)
 	}
 }
@@ -121,6 +127,7 @@ func (c Command) Run(ctx context.Context, project *workdir.Tree, folder string, 
 	if c.Board.PostLink.IsZero() {
 		return nil
 	}
+
 	name := c.Template.ELF
 	linked, err := project.Root.ReadFile(filepath.FromSlash(name))
 	if workdir.IsMissing(err) {
@@ -129,6 +136,7 @@ func (c Command) Run(ctx context.Context, project *workdir.Tree, folder string, 
 	if err != nil {
 		return project.Error("read", name, err)
 	}
+
 	loads, parts, err := c.loaded(linked)
 	if err != nil {
 		return err
@@ -138,12 +146,14 @@ func (c Command) Run(ctx context.Context, project *workdir.Tree, folder string, 
 		return err
 	}
 	defer in.Close()
+
 	if err := c.offer(in, linked, loads); err != nil {
 		return err
 	}
 	if err := c.run(ctx, in, held); err != nil {
 		return err
 	}
+
 	written, err := c.written(in)
 	if err != nil {
 		return c.failed("", "%w", err)
@@ -152,6 +162,8 @@ func (c Command) Run(ctx context.Context, project *workdir.Tree, folder string, 
 	if err != nil {
 		return c.failed("see "+postLinkPage, "%w", err)
 	}
+
+	// At any time, the project has either the whole linked image or the whole changed one.
 	if err := atomicwriter.WriteFile(filepath.Join(project.Dir, filepath.FromSlash(name)), changed, 0o755); err != nil {
 		return project.Error("write", name, err)
 	}
@@ -173,9 +185,11 @@ func (c Command) loaded(file []byte) (loads []firmware.Segment, parts []firmware
 	if err != nil {
 		return nil, nil, failure.New(failure.Link, c.Advice, "%s: %w", name, err)
 	}
+
 	if err := imagecheck.CheckReserved(f, name, c.Board); err != nil {
 		return nil, nil, err
 	}
+
 	loads, err = firmware.Loads(f, name)
 	if err == nil && len(loads) == 0 {
 		err = c.failed("", "the image loads nothing")
@@ -183,6 +197,7 @@ func (c Command) loaded(file []byte) (loads []firmware.Segment, parts []firmware
 	if err != nil {
 		return nil, nil, err
 	}
+
 	parts, err = c.Template.Landmarks.FindParts(f, name)
 	return loads, parts, err
 }
@@ -190,12 +205,14 @@ func (c Command) loaded(file []byte) (loads []firmware.Segment, parts []firmware
 // offer writes the files that the command names and reads, and removes the one that it writes.
 func (c Command) offer(t *workdir.Tree, linked []byte, loads []firmware.Segment) error {
 	folder := path.Join(c.Template.BuildFolder(), folderName)
+	// What an earlier run wrote must not pass for the output of this one.
 	if err := t.Root.RemoveAll(filepath.FromSlash(folder)); err != nil {
 		return t.Error("remove", folder, err)
 	}
 	if err := t.Root.MkdirAll(filepath.FromSlash(folder), 0o755); err != nil {
 		return t.Error("create", folder, err)
 	}
+
 	words := strings.Join(c.Board.PostLink.Words, "\n")
 	for word, form := range map[string]func() ([]byte, error){
 		boardfile.ELFWord: func() ([]byte, error) { return linked, nil },
@@ -205,6 +222,7 @@ func (c Command) offer(t *workdir.Tree, linked []byte, loads []firmware.Segment)
 		if !strings.Contains(words, word) {
 			continue
 		}
+
 		data, err := form()
 		if err != nil {
 			return c.failed("", "%s: %w", word, err)
@@ -222,6 +240,7 @@ func Flat(loads []firmware.Segment) ([]byte, error) {
 	if end-start > maxWritten {
 		return nil, fmt.Errorf("the image is spread over %d bytes", end-start)
 	}
+
 	bin := bytes.Repeat([]byte{firmware.Erased}, int(end-start))
 	for _, s := range loads {
 		copy(bin[s.Addr-start:], s.Data)
@@ -235,6 +254,7 @@ func (c Command) args(folder string) (args []string, err error) {
 	for word := range fileNames {
 		words = append(words, word, filepath.Join(folder, filepath.FromSlash(c.File(word))))
 	}
+
 	for _, word := range c.Board.PostLink.Words[1:] {
 		if name, isVariable := strings.CutPrefix(word, "$"); isVariable {
 			value := c.value(name)
@@ -245,6 +265,7 @@ func (c Command) args(folder string) (args []string, err error) {
 			args = append(args, value)
 			continue
 		}
+
 		args = append(args, strings.NewReplacer(words...).Replace(word))
 	}
 	return args, nil
@@ -253,6 +274,7 @@ func (c Command) args(folder string) (args []string, err error) {
 // typed returns the command as typed in a shell. It names variables, whose values may be secret.
 func (c Command) typed(dir, program string, args []string) string {
 	words := []string{"cd", command.Quote(dir), "&&", command.Command{Path: program}.Typed()}
+
 	for i, arg := range args {
 		if word := c.Board.PostLink.Words[i+1]; strings.HasPrefix(word, "$") {
 			words = append(words, `"`+word+`"`)
@@ -273,10 +295,13 @@ func (c Command) run(ctx context.Context, in *workdir.Tree, held *os.File) error
 	if err != nil {
 		return err
 	}
+
 	run := buildenv.Run{Dir: c.Env.Dir, Path: program, Args: args, Held: held, Log: c.Log, Limit: cmp.Or(c.Limit, timeout)}
 	err = run.Do(ctx)
 	if failed := (*buildenv.ToolError)(nil); errors.As(err, &failed) {
 		failed.Command = c.typed(c.Env.Dir, program, args)
+
+		// Words of this program do not show the class, as those of a compiler do.
 		switch {
 		case errors.Is(err, command.ErrTooLong):
 			failed.Class = failure.Timeout
@@ -294,6 +319,7 @@ func (c Command) run(ctx context.Context, in *workdir.Tree, held *os.File) error
 func (c Command) written(t *workdir.Tree) ([]firmware.Segment, error) {
 	word := c.Board.PostLink.Writes()
 	name := c.File(word)
+	// One more byte shows that a file is too large.
 	data, err := t.ReadSome(name, maxWritten+1)
 	switch {
 	case workdir.IsMissing(err) || err == nil && len(data) == 0:
@@ -303,6 +329,7 @@ func (c Command) written(t *workdir.Tree) ([]firmware.Segment, error) {
 	case len(data) > maxWritten:
 		return nil, fmt.Errorf("%s is larger than %d MiB", name, maxWritten>>20)
 	}
+
 	if word == boardfile.OutHexWord {
 		loads, err := firmware.ParseHEX(data)
 		if err != nil {
@@ -310,6 +337,7 @@ func (c Command) written(t *workdir.Tree) ([]firmware.Segment, error) {
 		}
 		return loads, nil
 	}
+
 	code, _ := c.Board.Region(c.Board.Place.Code)
 	return []firmware.Segment{{Addr: uint64(code.Origin), Data: data}}, nil
 }
@@ -323,9 +351,11 @@ func fitted(loads []firmware.Segment, parts []firmware.Range, were []firmware.Se
 	for _, s := range were {
 		held = append(held, firmware.Range{Start: s.Addr, End: s.End()})
 	}
+
 	within := func(addr uint64) bool {
 		return slices.ContainsFunc(held, func(r firmware.Range) bool { return addr >= r.Start && addr < r.End })
 	}
+
 	for _, s := range loads {
 		for _, r := range parts {
 			missing := r.End - s.End()
@@ -345,12 +375,14 @@ const splitRun = 16
 func splitErased(s firmware.Segment, within func(addr uint64) bool) (all []firmware.Segment) {
 	held := func(i int) bool { return within(s.Addr + uint64(i)) }
 	free := func(i int) bool { return s.Data[i] == firmware.Erased && !held(i) }
+
 	start := 0
 	add := func(end int) {
 		if end > start {
 			all = append(all, firmware.Segment{Addr: s.Addr + uint64(start), Data: s.Data[start:end]})
 		}
 	}
+
 	for i := 0; i < len(s.Data); i++ {
 		if !free(i) {
 			continue
@@ -359,11 +391,13 @@ func splitErased(s firmware.Segment, within func(addr uint64) bool) (all []firmw
 		for i < len(s.Data) && free(i) {
 			i++
 		}
+
 		if run == 0 || i == len(s.Data) || i-run >= splitRun || held(run-1) || held(i) {
 			add(run)
 			start = i
 		}
 	}
+
 	add(len(s.Data))
 	return all
 }
@@ -377,14 +411,17 @@ func (c Command) renewForms(t *workdir.Tree, file []byte) error {
 	if err != nil {
 		return err
 	}
+
 	forms := c.Template.Forms
 	for name, form := range map[string]func() ([]byte, error){
 		forms.Bin: func() ([]byte, error) { return Flat(loads) },
 		forms.Hex: func() ([]byte, error) { return firmware.HEX(loads), nil },
 	} {
+		// The build made no such form.
 		if _, err := t.Root.Lstat(filepath.FromSlash(name)); name == "" || err != nil {
 			continue
 		}
+
 		data, err := form()
 		if err != nil {
 			return c.failed("", "%s: %w", name, err)

@@ -33,6 +33,7 @@ func (l *Linker) Archive(ctx context.Context, functions map[string]Operators,
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "compile operators")
 	}
+
 	var objects []mlf.File
 	for _, name := range slices.Sorted(maps.Keys(functions)) {
 		err := inTemp(func(dir string) error {
@@ -49,6 +50,7 @@ func (l *Linker) Archive(ctx context.Context, functions map[string]Operators,
 			return nil, err
 		}
 	}
+
 	return residentArchive(slices.Sorted(maps.Keys(functions)), constants, objects)
 }
 
@@ -61,6 +63,7 @@ func (l *Linker) ModuleArchive(ctx context.Context, o Operators) (a *mlf.Archive
 	if len(o.Entries) == 0 {
 		return nil, errNoEntry()
 	}
+
 	err = inTemp(func(dir string) error {
 		object, entries, err := l.renamed(ctx, dir, o, "boardsmith_module")
 		if err == nil {
@@ -80,6 +83,7 @@ func (l *Linker) renamed(ctx context.Context, dir string, o Operators, name stri
 	if err == nil {
 		err = checkNames(o.Files)
 	}
+
 	var objects []File
 	if err == nil {
 		objects, err = l.objects(ctx, dir, o)
@@ -91,11 +95,14 @@ func (l *Linker) renamed(ctx context.Context, dir string, o Operators, name stri
 	if err != nil {
 		return mlf.File{}, nil, err
 	}
+
 	objcopy, err := command.Find(l.setting.Board.Toolchain.Objcopy(), l.setting.Board.Toolchain.Install)
 	if err != nil {
 		return mlf.File{}, nil, err
 	}
 	const whole = "boardsmith_whole.o"
+
+	// In one object, all symbols but those of the entries can become local.
 	words := append(l.emulation(), "-r", "-o", whole)
 	for _, f := range objects {
 		words = append(words, "./"+f.Name)
@@ -103,6 +110,7 @@ func (l *Linker) renamed(ctx context.Context, dir string, o Operators, name stri
 	if err := l.run(ctx, dir, words); err != nil {
 		return mlf.File{}, nil, err
 	}
+
 	symbols, entries := renameEntries(o.Entries, name)
 	rename := []string{objcopy}
 	for _, old := range slices.Sorted(maps.Keys(symbols)) {
@@ -111,17 +119,21 @@ func (l *Linker) renamed(ctx context.Context, dir string, o Operators, name stri
 	if err := l.run(ctx, dir, append(rename, whole)); err != nil {
 		return mlf.File{}, nil, err
 	}
+
 	data, err := os.ReadFile(filepath.Join(dir, whole))
 	if err != nil {
 		return mlf.File{}, nil, err
 	}
 	object := mlf.File{Name: "codegen/host/lib/" + name + ".o", Data: data}
+
+	// objcopy succeeds without a symbol that it is to rename.
 	info, err := object.Info()
 	for old, symbol := range symbols {
 		if err == nil && !slices.Contains(info.Defined, symbol) {
 			err = failure.Errorf(failure.Link, "the operators have no function %s", old)
 		}
 	}
+
 	return object, entries, err
 }
 
@@ -198,6 +210,7 @@ func functionArchive(definitions string, functions []string, files []mlf.File) (
 		fmt.Fprintf(&table, "  (TVMBackendPackedCFunc)%s,\n", symbol)
 		fmt.Fprintf(&names, `%s\000`, name)
 	}
+
 	registry := registryTop + definitions + fmt.Sprintf(`%sstatic const TVMBackendPackedCFunc functions[] = {
 %s};
 static const TVMFuncRegistry registry = {"\%03o\%03o%s", functions};
@@ -224,6 +237,7 @@ func writeConstant(c *strings.Builder, name string, data []byte) {
 		}
 		fmt.Fprintf(c, "%d,", b)
 	}
+
 	fmt.Fprintf(c, "};\nPACKED(%s) {\n  static boardsmith_window_t window;\n"+
 		"  boardsmith_window_add(&window, (void*)%[1]s_data, sizeof %[1]s_data, 0);\n"+
 		"  out_value->v_int64 = (int64_t)(uintptr_t)%[1]s_data;\n  *out_type_code = kTVMArgInt;\n  return 0;\n}\n", name)

@@ -33,6 +33,7 @@ func (l *Linker) packed(ctx context.Context, o Operators) (Operators, []File, er
 	default:
 		return o, nil, failure.Errorf(failure.Config, "operators: functions of ABI %q cannot be called", o.ABI)
 	}
+
 	headers, sources, err := ffiFiles()
 	if err != nil {
 		return o, nil, err
@@ -41,10 +42,13 @@ func (l *Linker) packed(ctx context.Context, o Operators) (Operators, []File, er
 	if err != nil {
 		return o, nil, err
 	}
+
+	// Only C files include headers.
 	if slices.ContainsFunc(o.Files, func(f File) bool { return path.Ext(f.Name) == ".c" }) {
 		o.Files = slices.Concat(o.Files, headers)
 	}
 	o.Entries = entries
+
 	// Entries of different candidates usually have the same names: their adapters come from the cache.
 	own, err := l.compileOwn(ctx, nil, slices.Concat(headers, sources, []File{adapters})...)
 	return o, slices.Concat(l.llvm, own), err
@@ -57,6 +61,7 @@ func ffiFiles() (headers, sources []File, err error) {
 		if err != nil || d.IsDir() {
 			return err
 		}
+
 		data, err := fs.ReadFile(crt.Sources.FFI, name)
 		headers = append(headers, File{strings.TrimPrefix(name, include+"/"), data})
 		return err
@@ -64,6 +69,7 @@ func ffiFiles() (headers, sources []File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+
 	data, err := fs.ReadFile(crt.Sources.FFI, "candidate/ffi.c")
 	return headers, []File{{"boardsmith_ffi.c", data}}, err
 }
@@ -75,15 +81,19 @@ func ffiAdapters(entries []string) (File, []string, error) {
 	adapted := make([]string, len(entries))
 	for i, e := range entries {
 		name, symbol := firmware.EntryNames(e)
+
+		// The C function of entry NAME is __tvm_ffi_NAME.
 		if !strings.HasPrefix(symbol, ffiPrefix) {
 			symbol = ffiPrefix + symbol
 		}
 		if !identifier.MatchString(symbol) {
 			return File{}, nil, failure.Errorf(failure.Config, "operators: %q is no name of a C function", symbol)
 		}
+
 		adapter := fmt.Sprintf("boardsmith_ffi_%d", i)
 		fmt.Fprintf(&c, "BOARDSMITH_FFI_ADAPTER(%s, %s, %q)\n", adapter, symbol, strings.TrimPrefix(symbol, ffiPrefix))
 		adapted[i] = name + "=" + adapter
 	}
+
 	return File{"boardsmith_ffi_adapters.c", []byte(c.String())}, adapted, nil
 }

@@ -51,16 +51,19 @@ const assemblerList = ".assembler.d"
 func (l *Linker) askIncluder(ctx context.Context) (err error) {
 	cc, flags := l.compile[0], l.compile[1:]
 	args := slices.Concat(flags, []string{"-xc", "-E", "-v", os.DevNull})
+
 	l.includer, err = buildenv.Once(ctx, l.setting.Tools, cc, "includer\x00"+strings.Join(args, "\x00"),
 		func() (includer, error) {
 			_, output, err := command.Command{Path: cc, Args: args, Timeout: buildenv.AskTimeout}.Capture(ctx)
 			if err != nil {
 				return includer{}, err
 			}
+
 			_, list, _ := strings.Cut(output, "<...> search starts here:\n")
 			list, _, _ = strings.Cut(list, "\nEnd of search list")
 			i := includer{gnu: !strings.Contains(output, "clang")}
 			for line := range strings.Lines(list) {
+				// A folder that the compiler lists need not exist.
 				if folder, err := filepath.EvalSymlinks(strings.TrimSpace(line)); err == nil {
 					i.system = append(i.system, folder)
 				}
@@ -92,6 +95,7 @@ func (l *Linker) checkIncludes(dir, source string) error {
 	if l.includer.gnu {
 		lists = append(lists, assemblerList)
 	}
+
 	for _, name := range lists {
 		list, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
@@ -150,6 +154,7 @@ func (l *Linker) mayInclude(dir, file string) bool {
 	if _, known := l.included.Load(file); known {
 		return true
 	}
+
 	if !shared {
 		file = dir + string(filepath.Separator) + file // not Join: links come before ..
 	}
@@ -173,6 +178,7 @@ func (l *Linker) inFolder(dir, file string) bool {
 			folders = append(folders, word[at:])
 		}
 	}
+
 	return slices.ContainsFunc(folders, func(folder string) bool {
 		resolved, err := filepath.EvalSymlinks(folder)
 		return err == nil && contains(resolved, file)

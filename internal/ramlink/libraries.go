@@ -24,9 +24,11 @@ func (l *Linker) useLibraries() error {
 		if err != nil {
 			return err
 		}
+
 		for _, h := range lib.Headers {
 			l.compile = append(l.compile, "-I"+filepath.Join(s.Folder, filepath.FromSlash(h)))
 		}
+
 		switch _, err := os.Stat(s.Archive); {
 		case errors.Is(err, fs.ErrNotExist) && len(lib.Sources) == 0: // only headers
 		case errors.Is(err, fs.ErrNotExist):
@@ -48,6 +50,7 @@ func (l *Linker) withLibraries(ctx context.Context, dir string, objects []File, 
 	if len(l.archives) == 0 {
 		return objects, nil
 	}
+
 	link := library.Link{Archives: l.archives}
 	for _, o := range objects {
 		link.Objects = append(link.Objects, library.Object{Name: o.Name, Data: o.Data})
@@ -55,11 +58,15 @@ func (l *Linker) withLibraries(ctx context.Context, dir string, objects []File, 
 	if err := link.Check(); err != nil {
 		return nil, err
 	}
+
 	if err := writeAll(dir, objects); err != nil {
 		return nil, err
 	}
+
 	const joined = "../boardsmith_joined.o" // in no folder with names of operators
 	words := append(l.emulation(), "-r", "-o", joined)
+
+	// An entry may be in an archive, from which the linker takes only what is undefined.
 	for _, e := range entries {
 		_, symbol := firmware.EntryNames(e)
 		words = append(words, "-u", symbol)
@@ -67,6 +74,7 @@ func (l *Linker) withLibraries(ctx context.Context, dir string, objects []File, 
 	for _, o := range objects {
 		words = append(words, "./"+o.Name)
 	}
+
 	words = append(words, "--start-group")
 	for _, s := range l.setting.Libraries {
 		if archive := l.archives[s.Name]; archive != "" {
@@ -74,9 +82,11 @@ func (l *Linker) withLibraries(ctx context.Context, dir string, objects []File, 
 		}
 	}
 	words = append(words, "--end-group")
+
 	if err := l.run(ctx, dir, words); err != nil {
 		return nil, err
 	}
+
 	linked, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(joined)))
 	return []File{{path.Base(joined), linked}}, err
 }

@@ -108,28 +108,34 @@ func New(ctx context.Context, s Setting) (*Linker, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	steps, b, o := s.Template.Operators, s.Board, s.Options
 	l := &Linker{setting: s, process: len(b.Memory) == 0, included: &sync.Map{}}
 	l.about = slices.Concat(compiler.Words(), steps.Compile, b.CFlags,
 		[]string{o.OperatorOpt, o.OperatorFlags, o.RuntimeOpt}, s.headers())
 	l.compile = append([]string{s.Compiler}, s.words(steps.Compile)...)
+
 	if err := l.askIncluder(ctx); err != nil {
 		return nil, err
 	}
 	if err := l.askLinker(ctx, s.Compiler, s.words(steps.Link)); err != nil {
 		return nil, err
 	}
+
 	if l.own, err = l.compileOwn(ctx, l.stackFlags(), File{"shim.c", crt.Sources.Shim}); err != nil {
 		return nil, err
 	}
 	if l.llvm, err = l.compileOwn(ctx, nil, File{"llvm.c", crt.Sources.LLVM}); err != nil {
 		return nil, err
 	}
+
 	libc, err := l.libc(ctx)
 	if err != nil {
 		return nil, err
 	}
 	l.own = append(l.own, libc...)
+
+	// This comes last: what was compiled so far takes no header of a library.
 	return l, l.useLibraries()
 }
 
@@ -167,6 +173,8 @@ func (l *Linker) libc(ctx context.Context) ([]File, error) {
 		return nil, err
 	}
 	flags := s.words(s.Template.Compile[i].Flags)
+
+	// It is compiled with the firmware's flags instead of those of operators.
 	as := *l
 	as.compile, as.about = append(slices.Clone(l.compile[:1]), flags...), slices.Concat(l.about, flags)
 	return as.compileOwn(ctx, nil, File{path.Base(ownLibC), data})
@@ -229,10 +237,13 @@ func checkNames(files []File) error {
 		case strings.HasPrefix(f.Name, "-"):
 			return failure.Errorf(failure.Config, "operators: file name %q begins like an option", f.Name)
 		}
+
+		// Objects have no folders in their names: a/x.c and b/x.c make the same one.
 		names := []string{f.Name}
 		if path.Ext(f.Name) == ".c" {
 			names = append(names, objectName(f.Name))
 		}
+
 		for _, name := range names {
 			if other, ok := written[name]; ok {
 				return failure.New(failure.Config, "rename one of them", "operators: files %q and %q both make %q", other, f.Name,
@@ -252,6 +263,7 @@ func writeAll(dir string, files []File) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
+
 	for _, f := range files {
 		name := filepath.Join(dir, filepath.FromSlash(f.Name))
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
@@ -268,30 +280,38 @@ func writeAll(dir string, files []File) error {
 func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects []File, err error) {
 	var sources []string
 	facts := cachekey.New("operators v4").Add("made with", l.about...).Add("flags", o.Flags...)
+
 	for _, f := range o.Files {
 		switch path.Ext(f.Name) {
 		case ".o":
+			// Other compilers may have made an object.
 			object := mlf.File{Name: f.Name, Data: f.Data}
 			if err := fit.CheckObject(l.setting.Board, object); err != nil {
 				return nil, err
 			}
+
 			own := func() ([]byte, error) { return l.own[0].Data, nil }
 			if err := fit.CheckFPU(l.setting.Board, []mlf.File{object}, own); err != nil {
 				return nil, err
 			}
+
 			objects = append(objects, f)
 			continue
 		case ".c":
 			sources = append(sources, f.Name)
 		}
+
+		// Headers count, too: any C file may include them.
 		facts.Add("file", f.Name, string(f.Data))
 	}
+
 	if len(sources) == 0 {
 		return objects, nil
 	}
 	if err := checkFlags(o.Flags); err != nil {
 		return nil, err
 	}
+
 	key := facts.Key()
 	store := cache.OrDefault(l.setting.Cache)
 	if store != nil {
@@ -302,9 +322,11 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 			return objects, nil
 		}
 	}
+
 	if err := writeAll(dir, o.Files); err != nil {
 		return nil, err
 	}
+
 	var compiled []cache.File
 	for _, name := range sources {
 		object, err := l.compileSource(ctx, dir, name, o)
@@ -314,6 +336,7 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 		objects = append(objects, object)
 		compiled = append(compiled, cache.File{Name: object.Name, Data: object.Data})
 	}
+
 	if store != nil {
 		_ = store.Put(key, compiled) // else it is compiled again the next time
 	}
@@ -325,6 +348,7 @@ func (l *Linker) compileSource(ctx context.Context, dir, source string, o Operat
 	flags := append(l.listing(o), "-ffile-prefix-map="+dir+"=.", "-I.", "-c", "./"+source)
 	r := reading{l: l, dir: dir, source: source}
 	if err := l.runNoting(ctx, dir, slices.Concat(l.compile, o.Flags, flags), r.add); err != nil {
+		// The compiler's messages could quote a file that operators must not read.
 		if o.Untrusted {
 			if err := r.checkFailed(ctx, o.Flags); err != nil {
 				return File{}, err
@@ -332,6 +356,7 @@ func (l *Linker) compileSource(ctx context.Context, dir, source string, o Operat
 		}
 		return File{}, vanished(err, dir, o.Files)
 	}
+
 	name := objectName(source)
 	data, err := os.ReadFile(filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -368,6 +393,7 @@ func (l *Linker) runNoting(ctx context.Context, dir string, words []string, note
 		return err
 	}
 	defer give()
+
 	err = buildenv.Run{
 		Dir: dir, Path: words[0], Args: words[1:], Log: l.setting.Log, Noted: noted,
 	}.Do(ctx)
@@ -375,5 +401,6 @@ func (l *Linker) runNoting(ctx context.Context, dir string, words []string, note
 	if errors.As(err, &tool) {
 		tool.Command = "" // dir is removed
 	}
+
 	return l.setting.Explain(err)
 }

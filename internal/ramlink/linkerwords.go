@@ -21,24 +21,30 @@ import (
 func (l *Linker) askLinker(ctx context.Context, cc string, flags []string) error {
 	const object = "operators.o"
 	isLibrary := func(w string) bool { return strings.HasPrefix(w, "-l") }
+
 	var libraries []string
 	for _, w := range flags {
 		if isLibrary(w) {
 			libraries = append(libraries, w)
 		}
 	}
+
+	// Libraries come behind the object, which takes functions from them.
 	args := slices.Concat(slices.DeleteFunc(slices.Clone(flags), isLibrary),
 		[]string{"-nostartfiles", "-static", "-###", "-T" + operatorScript, object}, libraries)
+
 	output, err := buildenv.Once(ctx, l.setting.Tools, cc, strings.Join(args, "\x00"), func() (output string, err error) {
 		folder, err := scratch.Make("boardsmith-linker")
 		if err != nil {
 			return "", err
 		}
 		defer func() { err = errors.Join(err, folder.Remove()) }()
+
 		// Clang names only objects that exist.
 		if err := os.WriteFile(filepath.Join(folder.Dir, object), nil, 0o600); err != nil {
 			return "", err
 		}
+
 		c := command.Command{Path: cc, Args: args, Dir: folder.Dir, Timeout: buildenv.AskTimeout}
 		_, output, err = c.Capture(ctx)
 		return output, err
@@ -46,6 +52,7 @@ func (l *Linker) askLinker(ctx context.Context, cc string, flags []string) error
 	if err != nil {
 		return err
 	}
+
 	ld, err := buildenv.Once(ctx, l.setting.Tools, cc, "-print-prog-name=ld",
 		func() (string, error) { return command.Ask(ctx, cc, "-print-prog-name=ld") })
 	if err != nil {
@@ -54,6 +61,7 @@ func (l *Linker) askLinker(ctx context.Context, cc string, flags []string) error
 	if ld, err = command.Find(ld, l.setting.Board.Toolchain.Install); err != nil {
 		return err
 	}
+
 	l.link = []string{ld}
 	var words []string
 	for line := range strings.SplitSeq(output, "\n") {
@@ -61,10 +69,12 @@ func (l *Linker) askLinker(ctx context.Context, cc string, flags []string) error
 			words = quotedWords(line)
 		}
 	}
+
 	at := slices.Index(words, object)
 	if at < 1 {
 		return fmt.Errorf("%s does not say how it links: %q", command.Name(cc), output)
 	}
+
 	l.link = append(l.link, linkerWords(words[1:at])...)
 	l.libs = linkerWords(words[at+1:])
 	return nil
@@ -88,6 +98,7 @@ func linkerWords(words []string) (kept []string) {
 func quotedWords(line string) (words []string) {
 	var word strings.Builder
 	quoted, begun := false, false
+
 	for i := 0; i < len(line); i++ {
 		switch c := line[i]; {
 		case c == '"':
@@ -106,6 +117,7 @@ func quotedWords(line string) (words []string) {
 			begun = true
 		}
 	}
+
 	if begun {
 		words = append(words, word.String())
 	}

@@ -41,15 +41,19 @@ func ReadModule(module []byte) (Operators, error) {
 			o.Files = append(o.Files, File{m.Name, m.Data})
 		}
 	}
+
 	for _, f := range o.Files {
 		if !slices.Contains([]string{".c", ".h", ".o"}, path.Ext(f.Name)) {
 			return o, failure.New(failure.Config, `compile it with target "c" or "llvm"`,
 				"module: %q is neither a C file nor an object", f.Name)
 		}
 	}
+
+	// The names come from a stranger.
 	if err := checkNames(o.Files); err != nil {
 		return o, err
 	}
+
 	functions, err := o.findFunctions()
 	if err != nil {
 		return o, err
@@ -58,10 +62,12 @@ func ReadModule(module []byte) (Operators, error) {
 		return o, failure.New(failure.Config, "export it with tvm.build or tvm.compile and export_library",
 			"module: no file defines a function with an ABI of TVM: __tvm_ffi_NAME (TVM 0.21 and later) or a packed one")
 	}
+
 	o.Entries = moduleEntries(functions)
 	if o.ABI == mlf.ABIPacked {
 		o.renameMain()
 	}
+
 	return o, nil
 }
 
@@ -75,11 +81,13 @@ func readModel(packed []byte) (Operators, error) {
 	if err != nil {
 		return Operators{}, err
 	}
+
 	for _, name := range m.Functions {
 		if !identifier.MatchString(name) {
 			return Operators{}, failure.Errorf(failure.Config, "module: %.100q is no name of a C function", name)
 		}
 	}
+
 	o := CodeOf(m)
 	o.Untrusted, o.ABI, o.Entries = true, m.ABI, m.Functions
 	return o, nil
@@ -99,9 +107,11 @@ func (o *Operators) findFunctions() ([]string, error) {
 			for _, symbol := range info.Defined {
 				name, isFFI := strings.CutPrefix(symbol, ffiPrefix)
 				switch {
+				// The context is a variable, and no function of C has other characters in its name.
 				case !identifier.MatchString(symbol), symbol == ffiContext:
 				case isFFI:
 					functions[mlf.ABITVMFFI][name] = true
+				// Compilers' own functions begin with two underscores.
 				case !strings.HasPrefix(symbol, "__"):
 					functions[mlf.ABIPacked][symbol] = true
 				}
@@ -115,6 +125,7 @@ func (o *Operators) findFunctions() ([]string, error) {
 			}
 		}
 	}
+
 	for _, abi := range []mlf.ABI{mlf.ABITVMFFI, mlf.ABIPacked} {
 		if len(functions[abi]) > 0 {
 			o.ABI = abi
@@ -139,9 +150,11 @@ func moduleEntries(functions []string) []string {
 			main = name
 		}
 	}
+
 	if len(functions) == 1 {
 		main = functions[0]
 	}
+
 	entries := slices.Clone(functions)
 	for _, name := range entryNames {
 		if main != "" && !slices.Contains(functions, name) {
@@ -157,6 +170,7 @@ func (o *Operators) renameMain() {
 	if slices.ContainsFunc(o.Files, func(f File) bool { return path.Ext(f.Name) == ".o" }) {
 		return // objects have the old name, and no compiler objects to it
 	}
+
 	for i, e := range o.Entries {
 		if name, symbol := firmware.EntryNames(e); symbol == "main" {
 			o.Entries[i], o.Flags = name+"="+renamed, []string{"-Dmain=" + renamed}

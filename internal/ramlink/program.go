@@ -71,6 +71,7 @@ func (l *Linker) Link(ctx context.Context, o Operators, w rpc.Window) (program r
 	if len(o.Entries) == 0 {
 		return program, failure.Errorf(failure.Config, "operators: no entry is named")
 	}
+
 	o, own, err := l.packed(ctx, o)
 	if err != nil {
 		return program, err
@@ -78,6 +79,7 @@ func (l *Linker) Link(ctx context.Context, o Operators, w rpc.Window) (program r
 	if err := checkNames(o.Files); err != nil {
 		return program, err
 	}
+
 	err = inTemp(func(dir string) error {
 		program, err = l.linkIn(ctx, dir, o, slices.Concat(l.own, own), w)
 		return err
@@ -94,11 +96,13 @@ func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, own []File
 	if objects, err = l.withLibraries(ctx, operatorsDir, objects, o.Entries); err != nil {
 		return rpc.Program{}, err
 	}
+
 	stubs, err := l.stubs(ctx, linkDir, slices.Concat(own, objects))
 	if err != nil {
 		return rpc.Program{}, err
 	}
 	own = slices.Concat(own, stubs)
+
 	entries := append([]string{initFunction}, o.Entries...)
 	var checked []string
 	if o.Check != "" {
@@ -110,10 +114,12 @@ func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, own []File
 		Entries: entries, Signatures: o.signatures(),
 		WordBytes: cmp.Or(l.setting.Board.ELF.Class, 64) / 8,
 	}
+
 	linkerScript := File{operatorScript, fmt.Appendf(nil, script, w.Base, layout.Bytes())}
 	if err := errors.Join(writeAll(linkDir, append(own, linkerScript)), writeAll(operatorsDir, objects)); err != nil {
 		return rpc.Program{}, err
 	}
+
 	words := slices.Concat(l.link, []string{
 		"-T", toLinkPart + operatorScript, "-o", toLinkPart + linkedFile, "--gc-sections", "-e", initFunction,
 		"-u", tablePointer,
@@ -129,10 +135,12 @@ func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, own []File
 		words = append(words, "./"+f.Name)
 	}
 	words = append(words, l.libs...)
+
 	if err := l.run(ctx, operatorsDir, words); err != nil {
 		err = vanished(vanished(err, operatorsDir, objects), linkDir, own)
 		return rpc.Program{}, l.missing(ctx, dir, words, o, err)
 	}
+
 	linked, err := os.ReadFile(filepath.Join(linkDir, linkedFile))
 	if err != nil {
 		return rpc.Program{}, err
@@ -141,6 +149,7 @@ func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, own []File
 	if err != nil {
 		return rpc.Program{}, err
 	}
+
 	p, err := l.program(f, layout, w)
 	p.ELF = linked
 	return p, err
@@ -152,9 +161,11 @@ func (l *Linker) missing(ctx context.Context, dir string, words []string, o Oper
 	if !errors.As(err, &tool) {
 		return err
 	}
+
 	if function, _ := toolwords.MissingInFunction(string(tool.Tail)); function != "" {
 		_ = l.run(ctx, filepath.Join(dir, operatorsPart), append(slices.Clip(words), "-Map", toLinkPart+"operators.map"))
 	}
+
 	return buildenv.ExplainSymbol(err, os.DirFS(filepath.Join(dir, linkPart)), func(object string) string {
 		for _, f := range o.Files {
 			if path.Ext(f.Name) == ".c" && objectName(f.Name) == path.Base(object) {
@@ -196,19 +207,24 @@ func (l *Linker) program(f *elf.File, r firmware.Registry, w rpc.Window) (rpc.Pr
 	if err != nil {
 		return rpc.Program{}, err
 	}
+
 	p := rpc.Program{
 		Base: w.Base, Zero: at["boardsmith_end"] - at["boardsmith_zero"], Table: at[tablePointer],
 		Registry: at["boardsmith_registry"], Signatures: r.SignaturesAt(at["boardsmith_registry"]),
 	}
+
+	// Without constructors and stubs, nothing has to be initialised.
 	if at["boardsmith_constructors"] != at["boardsmith_constructors_end"] || at[importPointers] != 0 {
 		p.Init = initFunction
 	}
+
 	if need := at["boardsmith_end"] - w.Base; need > w.Bytes {
 		return rpc.Program{}, &fit.Error{
 			Board: l.setting.Board.Name, Part: "upload window", Over: int64(need - w.Bytes),
 			Need: int64(need), Have: int64(w.Bytes), Option: fmt.Sprintf("upload_kib=%d", RoundUp(need)),
 		}
 	}
+
 	p.Bytes, err = r.Append(f, at, w.Base, at["boardsmith_registry"], at["boardsmith_zero"])
 	return p, err
 }

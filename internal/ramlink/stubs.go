@@ -19,6 +19,7 @@ func (l *Linker) stubs(ctx context.Context, dir string, objects []File) ([]File,
 	if !l.process {
 		return nil, nil
 	}
+
 	var undefined []string
 	defined := map[string]bool{}
 	for _, o := range objects {
@@ -31,15 +32,19 @@ func (l *Linker) stubs(ctx context.Context, dir string, objects []File) ([]File,
 			defined[name] = true
 		}
 	}
+
 	slices.Sort(undefined)
 	names := slices.DeleteFunc(slices.Compact(undefined), func(name string) bool {
 		return defined[name] || strings.HasPrefix(name, "boardsmith_") || name == "_GLOBAL_OFFSET_TABLE_"
 	})
+
+	// The names become C, but those in an object can be any.
 	for _, name := range names {
 		if !identifier.MatchString(name) {
 			return nil, failure.Errorf(failure.Link, "the operators use %.200q, which is no name of a C function", name)
 		}
 	}
+
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -55,6 +60,7 @@ func stubsSource(names []string) []byte {
 	for _, name := range names {
 		fmt.Fprintf(&w, "\n  %q \"\\0\"", name)
 	}
+
 	fmt.Fprintf(&w, ";\nvoid* %s[%d];\n", importPointers, len(names))
 	w.WriteString(`#if defined(__x86_64__)
 #define STUB(name, offset) __asm__(".text\n.globl " #name "\n" #name ": jmp *` + importPointers + `+" #offset "(%rip)\n")
@@ -66,6 +72,7 @@ func stubsSource(names []string) []byte {
 #error "stubs for this processor are not known"
 #endif
 `)
+
 	for i, name := range names {
 		fmt.Fprintf(&w, "STUB(%s, %d);\n", name, 8*i)
 	}

@@ -46,10 +46,12 @@ func (c *checking) board(ctx context.Context) (string, error) {
 		}
 		c.Board = name
 	}
+
 	board, err := boards.Find(c.Board, c.builder.Path)
 	if err != nil {
 		return "", err
 	}
+
 	if _, err := c.builder.FindTemplate(ctx, c.Spec, board); err != nil {
 		return "", err
 	}
@@ -64,11 +66,13 @@ func (c *checking) files(ctx context.Context) (string, error) {
 	if c.state, err = projectfile.Read(c.p.Dir()); err != nil {
 		return "", err
 	}
+
 	for _, step := range c.found.Compile {
 		if !slices.ContainsFunc(step.Files, c.matchesFile) {
 			return "", fmt.Errorf("compile: the project has no file %s", strings.Join(step.Files, " or "))
 		}
 	}
+
 	return fmt.Sprintf("%d files", len(c.state.Files)), nil
 }
 
@@ -99,6 +103,7 @@ func (c *checking) tools(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer t.Close()
+
 	b := c.newBuild(c.state, t)
 	switch {
 	case len(compiler) > 0:
@@ -114,9 +119,11 @@ func (c *checking) tools(ctx context.Context) (string, error) {
 		}
 		c.lacking = err
 	}
+
 	if c.lacking != nil {
 		return "", skipped(c.lacking.Error())
 	}
+
 	var names []string
 	for _, tool := range b.Tools() {
 		names = append(names, tool.Version)
@@ -129,16 +136,20 @@ func (c *checking) build(ctx context.Context) (string, error) {
 	if err := c.needsBuild(); err != nil {
 		return "", err
 	}
+
 	i, err := c.p.Build(ctx)
+	// The next check reports wrong parts.
 	if err != nil && c.checkELFParts() == nil {
 		return "", err
 	}
 	if err == nil {
 		c.image = i
 	}
+
 	if err := c.checkResults(); err != nil || c.image == nil {
 		return "", err
 	}
+
 	return fmt.Sprintf("text %d, data %d, bss %d bytes", i.Size.Text, i.Size.Data, i.Size.BSS), nil
 }
 
@@ -196,12 +207,14 @@ func (c *checking) landmarks(context.Context) (string, error) {
 		return "", err
 	}
 	defer f.Close()
+
 	l := c.found.Landmarks
 	all := map[string]firmware.Place{"kept": l.Kept, "reset_cause": l.ResetCause}
 	for n, region := range l.Stacks {
 		all[fmt.Sprintf("stacks[%d]", n)] = region
 	}
 	maps.DeleteFunc(all, func(_ string, region firmware.Place) bool { return region == firmware.Place{} })
+
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if r, ok := all[name].Find(f); !ok || r.Size() == 0 {
 			return "", fmt.Errorf("%s: the image has no %v, or it is empty", name, all[name])
@@ -214,6 +227,7 @@ func (c *checking) buildID(context.Context) (string, error) {
 	if err := c.needsBuild(); err != nil {
 		return "", err
 	}
+
 	f, err := elf.Open(c.image.Path)
 	if err != nil {
 		return "", err
@@ -223,15 +237,19 @@ func (c *checking) buildID(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
+	// A process reads its note without a symbol.
 	symbols, err := firmware.Symbols(f, c.found.ELF)
 	if err != nil || len(c.p.Board().Memory) == 0 {
 		return fmt.Sprintf("%x", id), err
 	}
+
 	if symbol, ok := symbols[buildIDSymbol]; ok &&
 		symbol != f.Section(firmware.BuildIDSection).Addr+firmware.BuildIDOffset {
 		return "", fmt.Errorf("%s is 0x%08x, which is not %d bytes behind the start of %s", buildIDSymbol, symbol,
 			firmware.BuildIDOffset, firmware.BuildIDSection)
 	}
+
 	return fmt.Sprintf("%x at 0x%08x", id, at.Start), nil
 }
 
@@ -246,12 +264,15 @@ func (c *checking) sizes(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	bytes := map[string]int64{}
 	var words []string
 	for _, part := range u.Parts {
 		bytes[part.Name] = part.Text + part.Data + part.BSS
 		words = append(words, fmt.Sprintf("%s %d", part.Name, bytes[part.Name]))
 	}
+
+	// All firmware has these.
 	needed := []string{"runtime", "operators"}
 	if len(c.found.Areas.Arena) > 0 {
 		needed = append(needed, "arena")
@@ -259,6 +280,7 @@ func (c *checking) sizes(context.Context) (string, error) {
 	if len(c.found.Areas.Stacks) > 0 && len(c.p.Board().Memory) > 0 {
 		needed = append(needed, "stack")
 	}
+
 	for _, name := range needed {
 		if bytes[name] == 0 {
 			return "", fmt.Errorf("the image has no %s: its parts are %s", name, strings.Join(words, ", "))
@@ -274,18 +296,24 @@ func (c *checking) errors(ctx context.Context) (result string, err error) {
 			return fmt.Errorf("%s has an error, but the build returned no error of the compiler: %w", name,
 				cmp.Or(err, errSucceeded))
 		}
+
 		source, readErr := os.ReadFile(c.at(name))
 		if readErr != nil {
 			return readErr
 		}
+
+		// with has added the last line.
 		line := bytes.Count(source, []byte("\n"))
 		if tool.Class != failure.Compile {
 			return fmt.Errorf("%s has an error, and the class of the error is %s: %s", name, tool.Class, tool.Message)
 		}
 		at := fmt.Sprintf("%s:%d:", path.Base(name), line)
+
+		// The project's file is to be named, not its copy in the cache.
 		if !strings.Contains(tool.Message, at) || strings.Contains(tool.Message, filepath.Join(c.home, "cache")) {
 			return fmt.Errorf("the error is in %s:%d, and the build reported: %s", c.at(name), line, tool.Message)
 		}
+
 		result, _, _ = strings.Cut(tool.Message, "\n")
 		result = strings.ReplaceAll(result, c.p.Dir()+string(filepath.Separator), "")
 		return nil
@@ -297,6 +325,7 @@ func (c *checking) runs(ctx context.Context) (string, error) {
 	if err := c.needsBuild(); err != nil {
 		return "", err
 	}
+
 	board := c.p.Board()
 	if !board.Link.OnHost() || board.Flash.Emulated {
 		return "", skipped("board " + c.Board + " is not a process or an emulator that loads the image")
@@ -304,6 +333,7 @@ func (c *checking) runs(ctx context.Context) (string, error) {
 	if c.Run == nil {
 		return "", skipped("it was not requested")
 	}
+
 	_, emulator, err := device.MissingTools(ctx, board)
 	if err != nil {
 		return "", err
@@ -312,18 +342,23 @@ func (c *checking) runs(ctx context.Context) (string, error) {
 		c.lacking = emulator[0]
 		return "", skipped(c.lacking.Error())
 	}
+
 	desk := c.Desk
 	if desk == nil {
 		desk = &device.Desk{Host: device.Host{Path: c.builder.Path}}
 	}
+
 	s, err := c.p.Run(ctx, desk, "")
 	if err != nil {
 		return "", err
 	}
+
 	_, m, err := c.p.Model()
 	if err == nil {
 		err = c.Run(ctx, s, m)
 	}
+
+	// After a cancel, too, the session ends the process or the emulator.
 	return board.Link.Kind, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 }
 
@@ -340,12 +375,16 @@ func loadedDigest(path string) (string, error) {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	defer f.Close()
+
 	h := sha256.New()
 	for _, s := range f.Sections {
 		if s.Flags&elf.SHF_ALLOC == 0 || s.Name == firmware.BuildIDSection {
 			continue
 		}
+
 		fmt.Fprintf(h, "%q %d %d\n", s.Name, s.Addr, s.Size)
+
+		// Of variables without contents, only the size counts.
 		if s.Type == elf.SHT_NOBITS {
 			continue
 		}
@@ -355,5 +394,6 @@ func loadedDigest(path string) (string, error) {
 		}
 		h.Write(data)
 	}
+
 	return fmt.Sprintf("%x", h.Sum(nil)), nil
 }

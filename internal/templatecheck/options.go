@@ -27,6 +27,7 @@ func (c *checking) options(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	var words []string
 	for _, o := range c.p.Board().Options() {
 		if !slices.Contains(c.found.Options, o.Name) {
@@ -36,6 +37,7 @@ func (c *checking) options(ctx context.Context) (string, error) {
 			words = append(words, o.Name+" (not tried: the stack is the operating system's)")
 			continue
 		}
+
 		word, err := c.option(ctx, o, usual)
 		if err != nil {
 			return "", err
@@ -49,6 +51,7 @@ func (c *checking) options(ctx context.Context) (string, error) {
 func (c *checking) option(ctx context.Context, o boards.Option, usual map[string][]string) (string, error) {
 	var tried []string
 	var refused error
+
 	for _, value := range otherValues(o) {
 		word := o.Name + "=" + value
 		spec := c.Spec
@@ -56,12 +59,17 @@ func (c *checking) option(ctx context.Context, o boards.Option, usual map[string
 		if spec.Options, err = boards.ParseOptions([]string{word}); err != nil {
 			continue // not between its limits
 		}
+
+		// Kept folders have objects of values that were tried before: only new ones count.
 		before, err := c.objects()
 		if err != nil {
 			return "", err
 		}
+
 		c.trying = word
 		rebuilt, err := c.compiledWith(ctx, spec, before)
+
+		// Another option or the board's memory may exclude this value.
 		if class := failure.Of(err); class == failure.Config || class == failure.DoesNotFit {
 			refused = err
 			continue
@@ -69,6 +77,7 @@ func (c *checking) option(ctx context.Context, o boards.Option, usual map[string
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", word, err)
 		}
+
 		for name, digests := range rebuilt {
 			for _, digest := range digests {
 				if !slices.Contains(usual[name], digest) {
@@ -76,8 +85,10 @@ func (c *checking) option(ctx context.Context, o boards.Option, usual map[string
 				}
 			}
 		}
+
 		tried = append(tried, word)
 	}
+
 	if len(tried) == 0 {
 		return o.Name + " (not tried)", refused
 	}
@@ -94,15 +105,18 @@ func (c *checking) compiledWith(ctx context.Context, s project.Spec, before map[
 	if err != nil {
 		return nil, err
 	}
+
 	i, err := c.p.Build(ctx)
 	if err := errors.Join(err, restore()); err != nil {
 		return nil, err
 	}
+
 	objects, err := c.objects()
 	if err != nil {
 		return nil, err
 	}
 	maps.DeleteFunc(objects, func(at string, object objectState) bool { return object == before[at] })
+
 	all := map[string][]string{}
 	for _, at := range append(slices.Collect(maps.Keys(objects)), i.Path) {
 		digest, err := loadedDigest(at)
@@ -123,6 +137,7 @@ func (c *checking) generateWithProbe(ctx context.Context, s project.Spec) (resto
 	if c.state, err = projectfile.Read(c.p.Dir()); err != nil {
 		return nil, err
 	}
+
 	name, err := c.modelSource()
 	if err != nil {
 		return nil, err
@@ -131,6 +146,7 @@ func (c *checking) generateWithProbe(ctx context.Context, s project.Spec) (resto
 	if err != nil {
 		return nil, err
 	}
+
 	err = os.WriteFile(c.at(name), slices.Concat(source, []byte("\n"+optionProbe+"\n")), 0o644)
 	return func() error { return os.WriteFile(c.at(name), source, 0o644) }, err
 }
@@ -148,5 +164,6 @@ func otherValues(o boards.Option) (values []string) {
 			values = append(values, strconv.Itoa(other))
 		}
 	}
+
 	return slices.DeleteFunc(values, func(value string) bool { return value == o.Default || value == "0" })
 }

@@ -32,6 +32,7 @@ func (c *checking) again(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	if !second.UpToDate || second.Digest != c.image.Digest {
 		return "", errors.New("nothing was changed, but the image was built again")
 	}
@@ -49,9 +50,12 @@ func (c *checking) modelSource() (string, error) {
 			all = append(all, name)
 		}
 	}
+
 	if len(all) == 0 {
 		return "", skipped("the archive has no C file")
 	}
+
+	// All checks change the same file.
 	slices.Sort(all)
 	return all[0], nil
 }
@@ -61,6 +65,7 @@ func (c *checking) with(ctx context.Context, line string, check func(name string
 	if err := c.needsBuild(); err != nil {
 		return err
 	}
+
 	name, err := c.modelSource()
 	if err != nil {
 		return err
@@ -69,13 +74,17 @@ func (c *checking) with(ctx context.Context, line string, check func(name string
 	if err != nil {
 		return err
 	}
+
 	if err := os.WriteFile(c.at(name), slices.Concat(source, []byte("\n"+line+"\n")), 0o644); err != nil {
 		return err
 	}
+
+	// The file is restored whatever the check finds.
 	_, failed := c.p.Build(ctx)
 	if err := errors.Join(check(name, failed), os.WriteFile(c.at(name), source, 0o644)); err != nil {
 		return err
 	}
+
 	restored, err := c.p.Build(ctx)
 	if err == nil && restored.Digest != c.image.Digest {
 		err = fmt.Errorf("%s has its former content, but the image is another one", name)
@@ -91,10 +100,12 @@ func (c *checking) operator(ctx context.Context) (result string, err error) {
 	if err != nil {
 		return "", err
 	}
+
 	err = c.with(ctx, "int boardsmith_changed;", func(name string, err error) error {
 		if err != nil {
 			return err
 		}
+
 		i, err := c.p.Built()
 		if err != nil {
 			return err
@@ -131,16 +142,20 @@ func (c *checking) objects() (map[string]objectState, error) {
 		}
 	}
 	all := map[string]objectState{}
+
+	// The project and the cache with the kept folders are both in home.
 	err := filepath.WalkDir(c.home, func(at string, d fs.DirEntry, err error) error {
 		stem := strings.TrimSuffix(d.Name(), filepath.Ext(at))
 		if err != nil || !slices.Contains([]string{".o", ".obj"}, filepath.Ext(at)) ||
 			!sources[stem] && !unityObject.MatchString(stem) {
 			return err
 		}
+
 		info, err := d.Info()
 		if err != nil {
 			return err
 		}
+
 		sum, err := buildenv.DigestOfFile(at)
 		all[at] = objectState{info.ModTime(), sum}
 		return err
@@ -161,13 +176,16 @@ func recompiled(before, after map[string]objectState, source string) (string, er
 		if object.modified.Equal(old.modified) && object.digest == old.digest {
 			continue
 		}
+
 		name := filepath.Base(path)
 		compiled = append(compiled, name)
 		if object.digest == old.digest {
 			needless = append(needless, name)
 		}
+
 		changed = changed || strings.HasPrefix(name, strings.TrimSuffix(filepath.Base(source), "c"))
 	}
+
 	slices.Sort(compiled)
 	slices.Sort(needless)
 	switch {
@@ -184,6 +202,7 @@ func (c *checking) inFolder(ctx context.Context) (string, error) {
 	if err := c.needsBuild(); err != nil {
 		return "", err
 	}
+
 	source, err := c.modelSource()
 	if err != nil {
 		return "", err
@@ -197,9 +216,12 @@ func (c *checking) inFolder(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
+	// The line is empty: all these files change, but nothing that is compiled.
 	if err := withLine(ctx, fresh, c.lineable(), ""); err != nil {
 		return "", c.blamed(ctx, fresh, err)
 	}
+
 	more := path.Join(path.Dir(source), "boardsmith_more.c")
 	renamed := path.Join(path.Dir(source), "boardsmith_renamed.c")
 	const text = "const int boardsmith_more = 1;\n"
@@ -231,16 +253,20 @@ func (c *checking) headers(ctx context.Context, fresh *project.Project) (n int, 
 		if !boardfile.IsHeader(name) || strings.HasPrefix(name, "crt/") {
 			continue
 		}
+
 		n++
 		if _, err := c.p.Build(ctx); err != nil { // without the last header's change
 			return n, err
 		}
+
+		// An error shows whether any source with the header was compiled again.
 		const line = "#error changed"
 		noticed := withLine(ctx, c.p, []string{name}, line) != nil
 		if !noticed && withLine(ctx, fresh, []string{name}, line) != nil && ctx.Err() == nil {
 			return n, fmt.Errorf("%s was changed so that it does not compile, but sources that include it were not compiled "+
 				"again: the build must depend on it, as by -MMD", name)
 		}
+
 		if ctx.Err() != nil {
 			return n, ctx.Err()
 		}
@@ -257,6 +283,7 @@ func (c *checking) lineable() (names []string) {
 			names = append(names, name)
 		}
 	}
+
 	slices.Sort(names)
 	return names
 }
@@ -269,6 +296,7 @@ func withLine(ctx context.Context, p *project.Project, names []string, line stri
 			_ = os.WriteFile(inProject(p, name), text, 0o644) // the next check finds that it has changed
 		}
 	}()
+
 	for _, name := range names {
 		text, err := os.ReadFile(inProject(p, name))
 		if err != nil {
@@ -279,6 +307,7 @@ func withLine(ctx context.Context, p *project.Project, names []string, line stri
 			return err
 		}
 	}
+
 	_, err := p.Build(ctx)
 	return err
 }
@@ -300,6 +329,7 @@ func (c *checking) byHand(ctx context.Context) (string, error) {
 	if err := c.needsBuild(); err != nil {
 		return "", err
 	}
+
 	p, err := c.builder.Generate(ctx, filepath.Join(c.home, "another-folder", "by-hand"), c.Spec)
 	if err != nil {
 		return "", err
@@ -314,10 +344,12 @@ func (c *checking) byHand(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	words, err := c.newBuild(s, t).ByHand(ctx)
 	if err != nil {
 		return "", err
 	}
+
 	digest, err := t.Digest(s.Template.ELF)
 	if err == nil && digest != c.image.Digest {
 		err = c.otherFile(c.at(s.Template.ELF), filepath.Join(p.Dir(), filepath.FromSlash(s.Template.ELF)))
@@ -335,6 +367,7 @@ func (c *checking) otherFile(paths ...string) error {
 		}
 		digests[digest] = true
 	}
+
 	if len(digests) == 1 {
 		return fmt.Errorf("%s: another folder gives another build id or other debugging information: the id must be a hash "+
 			"of the file, not uuid", c.found.ELF)

@@ -65,23 +65,29 @@ func Run(ctx context.Context, b *project.Builder, trial Trial, done func(Check))
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "template %s", trial.Template)
 	}
+
 	home, err := scratch.Make("boardsmith-template-")
 	if err != nil {
 		return fmt.Errorf("template: %w", err)
 	}
 	defer home.Remove()
 	trial.Spec = b.Absolute(trial.Spec)
+
+	// With an empty cache, nothing that was compiled before hides a fault.
 	host := device.Host{
 		Path: b.Path, Log: b.Log, Progress: b.Progress, Cache: cache.New(filepath.Join(home.Dir, "cache"), cache.Options{}),
 	}
+
 	builder := func(fresh bool) *project.Builder {
 		return &project.Builder{
 			Host: host, Templates: b.Templates, Libraries: b.Libraries, LockFile: b.LockFile, Jobs: b.Jobs,
 			Variables: b.Variables, Programs: b.Programs, Forms: true, Fresh: fresh,
 		}
 	}
+
 	c := &checking{Trial: trial, home: home.Dir, builder: builder(false), fresh: builder(true)}
 	err = c.all(ctx, done)
+
 	if c.p != nil {
 		err = errors.Join(err, c.p.Close())
 	}
@@ -188,6 +194,7 @@ func (c *checking) all(ctx context.Context, done func(Check)) (first error) {
 		result := Check{Name: check.name, Doc: check.doc}
 		detail, err := check.run(c, ctx)
 		reason, isSkipped := errors.AsType[skipped](err)
+
 		switch {
 		case ctx.Err() != nil:
 			return failure.Stopped(ctx, "template %s: check %s", c.Template, check.name)
@@ -203,6 +210,7 @@ func (c *checking) all(ctx context.Context, done func(Check)) (first error) {
 		default:
 			result.Result = detail
 		}
+
 		done(result)
 		if result.Failed != nil && c.image == nil {
 			return first // all further checks need the image
@@ -223,6 +231,7 @@ func (c *checking) advice(of check, err error) string {
 		}
 		return "to see it again: " + strings.Join(append(words, failure.Target("build")), " ")
 	}
+
 	if failure.Next(err) != "" {
 		return ""
 	}
@@ -242,15 +251,19 @@ func (c *checking) needsBuild() error {
 func (c *checking) chooseBoard() (string, error) {
 	var wrong error
 	undetermined := func(l boards.Link) bool { return l.Kind == "" }
+
 	for _, fits := range []func(boards.Link) bool{boards.Link.IsProcess, boards.Link.IsEmulator, undetermined} {
 		for _, name := range boards.List(c.builder.Path) {
 			b, err := boards.Find(name, c.builder.Path)
 			if err == nil && fits(b.Link) && slices.Contains(b.Templates, c.found.Name) {
 				return name, nil
 			}
+
+			// A board that cannot be read may be one for the template.
 			wrong = cmp.Or(wrong, err)
 		}
 	}
+
 	if wrong != nil {
 		return "", fmt.Errorf("no emulated board names template %s, and one cannot be read: %w", c.found.Name, wrong)
 	}

@@ -85,6 +85,7 @@ func (l *Lock) Change(ctx context.Context) error {
 	if err := l.takeTurnAlone(ctx); err != nil {
 		return err
 	}
+
 	reads := l.files.file != nil && l.files.shared
 	err := l.takeFiles(ctx)
 	if err != nil && reads {
@@ -104,6 +105,7 @@ func (l *Lock) TakeTurn(ctx context.Context) error {
 func (l *Lock) takeTurnAlone(ctx context.Context) error {
 	return l.await(ctx, turnWait, func() (bool, error) {
 		ok, err := l.turn.try()
+		// Without a note, the turn may be for project.json alone, which takes little time.
 		if e := l.locked(); err == nil && !ok && e.Holder != "" {
 			err = e
 		}
@@ -114,12 +116,16 @@ func (l *Lock) takeTurnAlone(ctx context.Context) error {
 // takeFiles waits for readers. l must have the turn.
 func (l *Lock) takeFiles(ctx context.Context) error {
 	who := fmt.Sprintf("%s%s)\n", holder(os.Getpid()), filepath.Base(os.Args[0]))
+
 	if err := plain(l.note()); err != nil {
 		return err
 	}
+
+	// The note precedes the wait: it tells others that a change waits.
 	if err := os.WriteFile(l.note(), []byte(who), 0o644); err != nil {
 		return plainfile.Error("lock", l.note(), err)
 	}
+
 	l.files.unlock() // not every system can convert a shared lock to an exclusive one
 	return l.await(ctx, readersWait, l.files.try)
 }
@@ -160,6 +166,7 @@ func (l *Lock) Discard() {
 			left = append(left, f.path)
 		}
 	}
+
 	l.Release()
 	for _, path := range left {
 		_ = os.Remove(path) // Windows does not remove an open file, and so none that was locked meanwhile
@@ -173,6 +180,7 @@ func (l *Lock) await(ctx context.Context, limit time.Duration, take func() (bool
 		if ok, err := take(); ok || err != nil {
 			return err
 		}
+
 		select {
 		case <-ctx.Done():
 			return failure.Stopped(ctx, "project %s", l.dir)
@@ -198,19 +206,24 @@ func (f *fileLock) tryAs(lock func(*os.File) (bool, error)) (bool, error) {
 	if err := plain(f.path); err != nil || f.file != nil {
 		return err == nil, err
 	}
+
 	for {
 		file, err := openLock(f.path)
 		if err != nil {
 			return false, plainfile.Error("lock", f.path, err)
 		}
+
 		ok, err := lock(file)
 		if err != nil || !ok {
 			return false, plainfile.Error("lock", f.path, errors.Join(err, file.Close()))
 		}
+
+		// Another process may have removed the file before it was locked here.
 		if ok, err = filelock.IsAt(file, f.path); err == nil && ok {
 			f.file = file
 			return true, nil
 		}
+
 		file.Close()
 		if err != nil {
 			return false, plainfile.Error("lock", f.path, err)
@@ -243,6 +256,7 @@ func (l *Lock) locked() *LockedError {
 	if plain(l.note()) != nil {
 		return &LockedError{Dir: l.dir}
 	}
+
 	holder, _ := os.ReadFile(l.note()) // for the message only
 	return &LockedError{l.dir, strings.TrimSpace(string(holder))}
 }

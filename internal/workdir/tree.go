@@ -58,6 +58,7 @@ func (t *Tree) Error(op, name string, err error) error {
 func (t *Tree) Digest(name string) (string, error) {
 	f, err := t.Root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|plainfile.NoWait, 0)
 	if err != nil {
+		// A link out of the folder cannot be opened either.
 		link, linkErr := t.Root.Lstat(filepath.FromSlash(name))
 		if IsMissing(err) || linkErr == nil && link.Mode()&fs.ModeSymlink != 0 {
 			return "", nil
@@ -65,6 +66,7 @@ func (t *Tree) Digest(name string) (string, error) {
 		return "", t.Error("read", name, err)
 	}
 	defer f.Close()
+
 	info, err := f.Stat()
 	if err != nil {
 		return "", t.Error("read", name, err)
@@ -72,11 +74,13 @@ func (t *Tree) Digest(name string) (string, error) {
 	if !info.Mode().IsRegular() {
 		return "", nil
 	}
+
 	// io.Copy's own buffer of 32 KiB is more than most files take.
 	h, buffer := sha256.New(), make([]byte, min(info.Size()+1, 32<<10))
 	if _, err := io.CopyBuffer(h, struct{ io.Reader }{f}, buffer); err != nil {
 		return "", t.Error("read", name, err)
 	}
+
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
@@ -95,7 +99,7 @@ func (t *Tree) Edited(old, also map[string]string) ([]string, error) {
 	return t.Differing(have, old, also), nil
 }
 
-// Differing is edited for digests that are known.
+// Differing is Edited for digests that are known.
 func (t *Tree) Differing(have, old, also map[string]string) []string {
 	var list []string
 	for name, want := range old {
@@ -106,6 +110,7 @@ func (t *Tree) Differing(have, old, also map[string]string) []string {
 			list = append(list, name)
 		}
 	}
+
 	sort.Strings(list)
 	return list
 }
@@ -142,6 +147,7 @@ func (t *Tree) Digests(names []string) (map[string]string, error) {
 	for i, name := range names {
 		reads.Go(func() (err error) { sums[i], err = t.Digest(name); return err })
 	}
+
 	err := reads.Wait()
 	all := make(map[string]string, len(names))
 	for i, name := range names {
@@ -157,9 +163,11 @@ func (t *Tree) Keep(name string) (string, error) {
 		if i > 0 {
 			to = fmt.Sprintf("%s.orig.%d", name, i)
 		}
+
 		if _, err := t.Root.Lstat(filepath.FromSlash(to)); err == nil {
 			continue
 		}
+
 		return to, t.Error("keep a copy of", name, t.Root.Rename(filepath.FromSlash(name), filepath.FromSlash(to)))
 	}
 	return "", fmt.Errorf("%s: there are 1000 copies of it", filepath.Join(t.Dir, name))
@@ -183,6 +191,7 @@ func (t *Tree) MakeFolders(names []string) error {
 			continue
 		}
 		exists[dir] = true
+
 		if err := t.Root.MkdirAll(filepath.FromSlash(dir), 0o755); err != nil {
 			return t.Error("make", dir, err)
 		}
@@ -195,6 +204,7 @@ func (t *Tree) Remove(name string) error {
 	if err := t.Root.Remove(filepath.FromSlash(name)); err != nil && !IsMissing(err) {
 		return t.Error("remove", name, err)
 	}
+
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if t.Root.Remove(filepath.FromSlash(dir)) != nil {
 			break // not empty
@@ -220,6 +230,7 @@ func (t *Tree) Sweep() error {
 	if err != nil {
 		return t.Error("read", ".", err)
 	}
+
 	for _, e := range entries {
 		if isTemporary(e.Name()) {
 			err = errors.Join(err, t.Root.Remove(e.Name()))
@@ -238,12 +249,15 @@ func CheckFree(dir string) error {
 		}
 		return plainfile.Error("use", dir, err)
 	}
+
 	for _, e := range entries {
 		if e.Name() == blueprint.StateFile {
 			return nil
 		}
 	}
+
 	for _, e := range entries {
+		// A killed Generate may leave files before there is a project.
 		if !IsOwn(e.Name()) {
 			return notOurs(dir)
 		}
@@ -271,6 +285,7 @@ func (t *Tree) ReadSome(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, errors.Join(err, plainfile.ErrSpecial)
 	}
@@ -301,14 +316,17 @@ func CopyFile(from, to *Tree, name string, edit func([]byte) []byte) error {
 		return from.Error("read", name, err)
 	}
 	defer source.Close()
+
 	info, err := source.Stat()
 	if err != nil {
 		return from.Error("read", name, err)
 	}
+
 	mode := fs.FileMode(0o644)
 	if info.Mode()&0o100 != 0 {
 		mode = 0o755
 	}
+
 	var data io.Reader = source
 	if edit != nil {
 		text, err := io.ReadAll(source)
@@ -317,11 +335,14 @@ func CopyFile(from, to *Tree, name string, edit func([]byte) []byte) error {
 		}
 		data = bytes.NewReader(edit(text))
 	}
+
 	target, err := to.Root.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
 		return to.Error("write", name, err)
 	}
 	_, err = io.Copy(target, data)
+
+	// A file that was there keeps its mode when it is opened.
 	now := time.Now()
 	err = errors.Join(err, target.Close(), to.Root.Chmod(at, mode), to.Root.Chtimes(at, now, now))
 	return to.Error("write", name, err)
@@ -333,6 +354,8 @@ func (t *Tree) CheckAbsent(name string) error {
 	if IsMissing(err) {
 		return nil
 	}
+
+	// Only a link that leads to a place in the folder can be followed.
 	info, follow := t.Root.Stat(filepath.FromSlash(name))
 	switch {
 	case err == nil && link.Mode()&fs.ModeSymlink == 0:
@@ -346,6 +369,7 @@ func (t *Tree) CheckAbsent(name string) error {
 	default:
 		err = plainfile.ErrSpecial
 	}
+
 	return failure.New(failure.Config, "put files there, or links to files of the project", "%s cannot be an input: %w",
 		filepath.Join(t.Dir, filepath.FromSlash(name)), err)
 }
