@@ -294,6 +294,7 @@ func (b *Board) SetByUser(field string) bool {
 	}
 
 	for at, origin := range b.Origin {
+		// The field, a part of it, as in link.kind, or an element, as in cflags[2].
 		rest, ok := strings.CutPrefix(at, field)
 		if ok && origin.File == b.Files[len(b.Files)-1] && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			return true

@@ -355,6 +355,7 @@ func (b *Board) checkModelAt() error {
 		return b.wrong("model_at", "0x%x is in the middle of a sector of region %q", b.ModelAt, r.Name)
 	}
 
+	// All parts but the code, which is the first.
 	for _, p := range append(b.Place.parts()[1:], placed{"packet", b.Place.Packet}) {
 		if p.region == r.Name {
 			return b.wrong("model_at", "region %q holds the code and the %s, which would move with the model", r.Name, p.part)
@@ -452,6 +453,7 @@ func (b *Board) Contradiction(name, text string) error {
 // wrong returns an error about a field, or an element of one ("memory[2]"), with its origin.
 func (b *Board) wrong(field, format string, args ...any) error {
 	at := b.origin(field)
+	// The line is that of the element; the message names the list.
 	field, _, _ = strings.Cut(field, "[")
 	if len(b.Files) == 0 { // read from a project: no origin
 		return failure.Errorf(failure.Config, field+": "+format, args...)

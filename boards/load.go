@@ -176,6 +176,8 @@ func shelves(folders []string) []shelf {
 	for _, f := range folders {
 		s = append(s, newShelf(filepath.Join(f, "boards")))
 	}
+
+	// Last, so that a user's file precedes a shipped one.
 	return append(s, shelf{files: shipped})
 }
 
@@ -254,11 +256,13 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 	}
 
 	if b.Partial {
+		// Complete sets these fields again, above those of the build.
 		if b.Own, err = ownFields(data); err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
 	}
 
+	// Before merge, which copies sources with their folders.
 	own.place(where, dir, lines)
 	b.merge(&own, where, lines)
 

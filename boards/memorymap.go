@@ -54,6 +54,7 @@ func (b *Board) compareChip(r Region) error {
 // that the map does not allow. What is unknown on either side, such as sectors, is not compared.
 func (r Region) Compare(memory []Region) error {
 	for at := uint64(r.Origin); at-uint64(r.Origin) < uint64(r.Size); {
+		// A region may cover several of the map.
 		c, ok := regionAt(memory, at)
 		if !ok {
 			return fmt.Errorf("there is none at 0x%08x", at)

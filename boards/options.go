@@ -271,6 +271,7 @@ func (b *Board) Settle(o Options) (Options, error) {
 	with.ArenaKiB, with.StackBytes, with.UploadKiB = o.ArenaKiB, o.StackBytes, o.UploadKiB
 	with.Files = nil // an error is the options', not a board file's
 	err := with.checkPlace()
+	// The board's own place was checked when it was loaded.
 	if err == nil && o.Place != "" {
 		err = with.checkModelAt()
 	}

@@ -169,6 +169,7 @@ func (b *Board) checkPostLink() error {
 		}
 	}
 
+	// What it writes is flashed: one file.
 	if len(writes) != 1 {
 		return b.wrong("post_link", "one of %s and %s must name the file that it writes", boardfile.OutBinWord,
 			boardfile.OutHexWord)

@@ -107,6 +107,8 @@ func (b *Board) numberOf(name string) (number int, ok bool) {
 		if err != nil {
 			return 0, false
 		}
+
+		// All ranges are numbered with the width of the first.
 		if i == 0 {
 			width = last + 1
 		}

@@ -340,6 +340,7 @@ func (r Region) checkProgrammer() error {
 // checkRules returns an error for a region without a cache that code runs from or that the memory protection unit
 // cannot separate from others, and for one that is used before its function was called.
 func (b *Board) checkRules() error {
+	// What the firmware uses before it calls init functions.
 	early := []placed{{"code", b.Place.Code}, {"data", b.Place.Data}, {"stack", b.Place.StackRegion()}}
 	early = append(early, placed{"noinit", b.Place.NoinitRegion()})
 

@@ -223,6 +223,7 @@ func (g *model) readHeader() error {
 	h := g.M.Header
 	g.Entry, g.Call, g.Header = entryHeader, "tvmgen_"+h.Name+"_run", path.Base(g.M.Headers[0].Name)
 	for _, p := range h.Pools {
+		// The function takes structs, so that it needs no list of arguments.
 		g.headerPool(p)
 	}
 

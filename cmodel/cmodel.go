@@ -179,6 +179,7 @@ func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 		err = g.readOperator()
 	}
 
+	// The C includes TVM's header, which must compile.
 	if err == nil && g.Header != "" {
 		err = m.Header.CheckNames()
 	}
@@ -235,6 +236,7 @@ func (g *model) fault(next, format string, args ...any) error {
 
 // nameWorkspaces gives the workspaces their names in C and their places in one buffer.
 func (g *model) nameWorkspaces(n *namer) {
+	// Behind the pools, whose indices Args has.
 	if g.Memory != nil {
 		g.Memory.Index = len(g.Workspaces)
 		g.Workspaces = append(g.Workspaces, *g.Memory)

@@ -200,6 +200,7 @@ func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File, code
 		members = append(members, whole)
 	}
 
+	// D: no times and owners, so that equal files give equal bytes.
 	args := append([]string{"qcsD", filepath.FromSlash(CompiledLibrary)}, members...)
 	return command.Command{Path: c.ar, Args: args, Dir: dir, Timeout: compileTimeout}.Run(ctx)
 }

@@ -204,6 +204,7 @@ func (r *graphReader) planArena() error {
 		r.buffers[i].last = step
 		r.buffers[i].bytes = max(r.buffers[i].bytes, bytes)
 
+		// TVM's own plan, to compare with.
 		id := r.g.Storage[entry]
 		storage[id] = max(storage[id], bytes)
 	}
@@ -267,6 +268,7 @@ func (r *graphReader) makeTables() {
 
 	list(&g.Tensors, 0, func(t graphTensor) bool { return t.Bound != noArg() })
 	list(&g.Consts, 0, func(t graphTensor) bool { return t.Param >= 0 })
+	// Tensors and Arena are one table in C.
 	list(&g.Arena, len(g.Tensors), func(t graphTensor) bool { return t.Bound == noArg() && t.Param < 0 })
 	r.makeCalls(tensors)
 

@@ -31,6 +31,7 @@ const (
 // Other sources and objects, such as an external code generator's, go to every model: each may call their functions.
 // What else lies in the folder of code is for #include, by any model: only a compiler finds out whether it is included.
 func (a *Archive) assignCode() error {
+	// The headers of C interfaces, which readModel has added.
 	interfaces := map[string]bool{}
 	for _, m := range a.Models {
 		for _, f := range m.Headers {
@@ -211,6 +212,7 @@ func registryIn(object []byte, functions []string) []string {
 	for _, f := range functions {
 		first := append([]byte(f), 0)
 		for at := 0; ; at++ {
+			// The name occurs elsewhere, too, such as among the symbols.
 			i := bytes.Index(object[at:], first)
 			if i < 0 {
 				break

@@ -102,6 +102,8 @@ func (a *Archive) readDescription(m *Model) error {
 	if m.Executor != AOT || m.Interface != packedInterface {
 		return nil
 	}
+
+	// _run first, since it brings TVM's own pools.
 	for _, suffix := range []string{"_run", mainSuffix} {
 		if f := m.Prefix() + suffix; m.Has(f) {
 			m.Entry = f

@@ -64,6 +64,7 @@ func (a *Archive) readEntry(m *Model, memory figures) error {
 	relay := a.relayOf(m.Name)
 	inputs := relay.Params
 	m.listed = len(memory.inputs)+len(memory.outputs) > 0
+	// The Relay text does not distinguish inputs from parameters.
 	if len(memory.inputs) > 0 {
 		inputs = keep(relay.Params, memory.inputs)
 	}
@@ -172,6 +173,7 @@ func byField(fields []Field, relay []Tensor, listed map[string]Tensor) ([]Tensor
 		}
 
 		for _, name := range sorted(listed) {
+			// The metadata has the model's own name of the tensor.
 			if spelling.Sanitize(name) == f.Name {
 				t.Name = name
 				t = merge(t, listed[name])
@@ -202,6 +204,7 @@ func outputNames(relay *relayText, memory figures, n int) []string {
 	}
 
 	listed := sorted(memory.outputs)
+	// Names cannot be assigned unless all outputs are listed.
 	if len(listed) != n {
 		return names
 	}

@@ -29,6 +29,7 @@ func (a *Archive) ListedWorkspace(m *Model) map[string]int64 {
 	}
 
 	model := &raw.rawModel
+	// From version 7 on, models are listed by name.
 	if named := raw.Modules[m.Name]; named != nil {
 		model = named
 	}

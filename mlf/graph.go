@@ -73,6 +73,7 @@ func ParseGraph(data []byte) (*GraphModel, error) {
 	}
 
 	g := &GraphModel{Rows: raw.Rows, Args: raw.Args}
+	// First, since all else is checked by the entries of nodes.
 	if err := g.readRows(raw); err != nil {
 		return nil, fmt.Errorf("graph: %w", err)
 	}
@@ -185,6 +186,7 @@ func (g *GraphModel) addNode(i int, raw rawNode) error {
 		return errors.New("control_deps are not supported")
 	case raw.Op == "null" && len(n.Inputs) == 0 && to-from == 1:
 	case raw.Op == "tvm_op":
+		// Graphs have the field under one of two names.
 		attrs := raw.Attrs
 		if attrs == nil {
 			attrs = raw.Attr
@@ -232,6 +234,8 @@ func (g *GraphModel) entry(e rawEntry, limit int) (int, error) {
 	if len(e) != 2 && len(e) != 3 {
 		return 0, fmt.Errorf("%.40v is not an entry", []int(e))
 	}
+
+	// Earlier nodes only, so that there is no cycle.
 	if e[0] < 0 || e[0] >= limit {
 		return 0, fmt.Errorf("it uses node %d, which does not come before it", e[0])
 	}

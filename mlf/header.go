@@ -59,6 +59,7 @@ var (
 
 // parseHeader reads an interface header.
 func parseHeader(data []byte) (*Header, error) {
+	// A comment may hold anything, also a declaration.
 	text := headerComment.ReplaceAllString(string(data), "")
 	run := headerRun.FindStringSubmatch(text)
 	if run == nil {

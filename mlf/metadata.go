@@ -101,6 +101,8 @@ func (a *Archive) readMetadata() error {
 	for name := range models {
 		names = append(names, name)
 	}
+
+	// A fixed order, which a map does not have.
 	sort.Strings(names)
 
 	for _, name := range names {
@@ -170,6 +172,7 @@ func (a *Archive) readModel(m *Model, raw *rawModel) error {
 		return err
 	}
 
+	// The header, if there is one, decides on the interface.
 	if f := a.findHeader(m.Name); f != nil {
 		if m.Header, err = parseHeader(f.Data); err != nil {
 			return a.fault(f.Name, "", "%w", err)
@@ -201,6 +204,7 @@ func (a *Archive) readMemory(m *Model, raw *rawModel) (figures, error) {
 	}
 
 	for _, main := range mem.Functions.Main {
+		// There is one entry per device.
 		if main.Workspace < 0 || main.Constants < 0 || main.IO < 0 {
 			return memory, a.fault(metadataFile, "", "model %s: a negative memory size", m.Name)
 		}
@@ -321,6 +325,7 @@ func (a *Archive) readOperator(m *Model, raw *rawModel) error {
 		return a.fault(metadataFile, "", "operator %s has no arguments", m.Name)
 	}
 
+	// The metadata does not list which arguments are written.
 	var written []bool
 	written, m.onlyTensors = a.readTIR(m.Entry, args)
 	for i, t := range args {

@@ -59,6 +59,7 @@ func (f File) describe(more func(*ObjectInfo, *elf.File) error) (o ObjectInfo, e
 		}
 	}()
 
+	// These get a better error than debug/elf's.
 	for magic, format := range otherFormats {
 		if bytes.HasPrefix(f.Data, []byte(magic)) {
 			return ObjectInfo{}, fmt.Errorf("%s, not an object in ELF", format)
@@ -147,6 +148,7 @@ const (
 )
 
 func (o *ObjectInfo) readRISCV(e *elf.File, data []byte) error {
+	// debug/elf does not return the header's flags.
 	at := 36 // e_flags of a 32-bit header
 	if o.Class == elf.ELFCLASS64 {
 		at = 48
@@ -268,6 +270,7 @@ func readPairs(p []byte, isText func(uint64) bool, attributes map[uint64]attribu
 
 		p = p[n:]
 		var a attribute
+		// That tag alone has a number and a text.
 		if tag == armCompatibility || !isText(tag) {
 			if a.number, n = binary.Uvarint(p); n <= 0 {
 				return false

@@ -225,6 +225,7 @@ func (a *Archive) readTar() error {
 // checkEnd returns an error without the zero block that ends every tar, which a tar truncated between two members
 // lacks. end is the offset after the last member.
 func (a *Archive) checkEnd(end int) error {
+	// A member fills whole blocks.
 	at := (end + tarBlock - 1) / tarBlock * tarBlock
 
 	if len(a.Files) == 0 {
@@ -269,6 +270,7 @@ func (a *Archive) addMember(r io.Reader, h *tar.Header, tree tree) error {
 		return a.fault(name, "pack it again, each file once", "it occurs twice in the archive")
 	}
 
+	// A tar need not list the folders of its files.
 	if err := a.addFolder(path.Dir(name), tree); err != nil {
 		return err
 	}
@@ -350,6 +352,7 @@ func (a *Archive) leaveFolder() error {
 	top := ""
 	if a.Find(metadataFile) == nil {
 		for _, f := range a.Files {
+			// The outermost, if there are several.
 			if dir, base := path.Split(f.Name); base == metadataFile && (top == "" || len(dir) < len(top)) {
 				top = dir
 			}

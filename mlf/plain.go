@@ -51,6 +51,7 @@ func (a *Archive) packDescribed() ([]byte, error) {
 		// With metadata.json it is an archive, whatever else it has.
 		case base == metadataFile:
 			return nil, nil
+		// The outermost, if there are several.
 		case base == plainc.File && (top == "" || len(f.Name) < len(top)):
 			top = dir + base
 		}

@@ -74,6 +74,7 @@ func (m *Model) entrySignatures() []Signature {
 		return nil
 	}
 
+	// Without a description, the number of pools is unknown.
 	n, most := len(m.Inputs)+len(m.Outputs), maxTensors
 	if m.described {
 		most = min(n+len(m.Pools), most)

@@ -80,6 +80,7 @@ func unit(random uint64, mantissa, half int) uint64 {
 	}
 
 	exponent := uint64(half)
+	// A number below 0.5 has a smaller exponent, and zeros behind its bits.
 	for ; bits>>mantissa == 0; exponent-- {
 		bits <<= 1
 	}

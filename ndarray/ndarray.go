@@ -129,6 +129,7 @@ func (a *Array) Float(i int) float64 {
 	case a.DType.Code == UInt:
 		return float64(a.word(i))
 	case a.DType.Code == BFloat && a.DType.Bits == 16:
+		// bfloat16 is the upper half of a float32.
 		return float64(math.Float32frombits(uint32(a.word(i)) << 16))
 	case a.DType.Code == Float && a.DType.Bits == 16:
 		return half(uint16(a.word(i)))
@@ -153,6 +154,7 @@ func half(h uint16) float64 {
 	case exp == 0x1f:
 		return math.Inf(int(sign))
 	case exp == 0:
+		// A subnormal number has no leading one.
 		return sign * math.Ldexp(frac, -24)
 	}
 	return sign * math.Ldexp(1024+frac, exp-25)

@@ -92,6 +92,7 @@ func readHeader(r io.Reader) (h npy.Header, err error) {
 		return h, fmt.Errorf("not a .npy array: it starts with % x", pre[:6])
 	}
 
+	// Version 1 has a length of 16 bits, later ones have 32.
 	length := int64(binary.LittleEndian.Uint16(pre[8:]))
 	switch {
 	case pre[6] == 2 || pre[6] == 3: // 3 differs from 2 only in records' field names

@@ -111,6 +111,8 @@ func (c *caller) nextBudget(ctx context.Context) (want, tolerance time.Duration)
 		if end, limited := ctx.Deadline(); limited {
 			limit = time.Until(end)
 		}
+
+		// Deadlines differ a little from call to call: a similar budget is kept.
 		want, tolerance = limit-margin(limit), margin(limit)/2
 	}
 

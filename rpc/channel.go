@@ -236,6 +236,8 @@ func (c *channel) accept(msg []byte) error {
 			return exception(string(args[0].Data))
 		}
 	}
+
+	// Replies can no longer be assigned to their requests.
 	return c.breakUp(tvmrpc.Errorf("%v in answer to %v", c.reply.Code, c.request.Code))
 }
 

@@ -48,6 +48,7 @@ func (e *DeviceError) explain() (class failure.Class, next, text string) {
 	}
 
 	switch {
+	// First, since the message is then outOfWorkspace.
 	case e.Leaks:
 		return failure.Fault, "look for TVMBackendAllocWorkspace without TVMBackendFreeWorkspace in the operators' C; " +
 				"a larger arena only delays this",

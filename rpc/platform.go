@@ -92,6 +92,7 @@ func (p Platform) String() string {
 
 	hertz("core", p.CoreHz)
 	hertz("timer", p.TicksHz)
+	// The mark is for the item added last.
 	if p.TicksHz != nil && p.Clock == "" {
 		all[len(all)-1] += " (unverified)"
 	}

@@ -116,6 +116,7 @@ func (s *Session) Empty(ctx context.Context, dtype ndarray.DType, shape []int64)
 	}
 
 	p := s.begin(tvmrpc.CodeAllocDataWithScope)
+	// Null: of no memory scope.
 	p.Args = append(p.Args, tvmrpc.TensorOf(&t.ref), tvmrpc.Null())
 	return t, s.allocate(ctx, t)
 }

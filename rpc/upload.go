@@ -88,6 +88,7 @@ func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 	}
 
 	bytes := ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}
+	// A window is the device's own memory, which is written as a tensor.
 	t, err := s.TensorAt(ctx, Handle(p.Base), bytes, []int64{int64(len(p.Bytes))})
 	if err != nil {
 		return Module{}, err

@@ -336,6 +336,7 @@ func (c *Client) request(ctx context.Context, p *tvmrpc.Packet) (reply []byte, e
 
 	c.receiving.Lock()
 	defer c.receiving.Unlock()
+	// After an error, a late reply could be mistaken for the next one.
 	defer func() {
 		if err != nil {
 			_ = c.Close()
@@ -425,6 +426,7 @@ func (l *clientLink) Bounded() bool { return l.facts.Bounded }
 func (l *clientLink) Read(ctx context.Context, p []byte) (int, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// From here on, Close ends the wait.
 	if !l.setCancel(cancel) {
 		return 0, transport.ErrClosed
 	}

@@ -283,6 +283,8 @@ func (r *cursor) new(code uint32) item {
 	case newShortBytes:
 		object = newBytes
 	}
+
+	// An object has its type code once more; a short one, that of a long one.
 	if object >= newStr && object <= newBytes && r.half() != object || !ok {
 		r.fail(code)
 		return item{}

@@ -154,6 +154,7 @@ func (r *receiver) run() {
 		case <-r.done:
 			return
 		default:
+			// No client of TVM sends so many packets ahead.
 			r.end(net.ErrClosed)
 			return
 		}
@@ -170,6 +171,7 @@ func (r *receiver) run() {
 // end ends the receipt. A client that has closed its side of the connection may await replies to what it has sent. They
 // have a limit, because the end of a killed client looks the same.
 func (r *receiver) end(err error) {
+	// In this order: r.err is valid once packets is closed.
 	r.err = err
 	close(r.packets)
 

@@ -162,6 +162,8 @@ func timeEvaluator(ctx context.Context, q *session, args []tvmrpc.Value) (*tvmrp
 	if !ok {
 		return nil, failure.Errorf(failure.Config, "the module was freed, or is none")
 	}
+
+	// The client's handle is the server's; the board has one of its own.
 	args[0].Word = of.handle
 
 	e := &evaluator{of: of, args: args}

@@ -54,6 +54,7 @@ func (q *session) handle(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet,
 	}
 
 	switch p.Code {
+	// A board has one device, and has carried out a request before it replies.
 	case tvmrpc.CodeSetDevice, tvmrpc.CodeStreamSync, tvmrpc.CodeFreeStream, tvmrpc.CodeSetStream:
 		return void, nil
 	case tvmrpc.CodeCreateStream, codeCurrentStream:
@@ -125,6 +126,7 @@ func (q *session) getGlobal(ctx context.Context, name string) (*tvmrpc.Packet, e
 
 // lookup returns the board's handle of a global function, 0 if it has none.
 func (q *session) lookup(ctx context.Context, name string) (uint64, error) {
+	// Of a board that is lost, the request returns the error.
 	if h, ok := q.lookups[name]; ok && q.lost == nil {
 		return h, nil
 	}
@@ -320,6 +322,8 @@ func (q *session) freeOwn(ctx context.Context, h uint64) (*tvmrpc.Packet, error)
 	if m == nil {
 		return void, nil
 	}
+
+	// A module is unlinked with the last of its objects.
 	if m.objects--; m.objects > 0 || m.Check(ctx) != nil {
 		return void, nil
 	}

@@ -150,6 +150,7 @@ func (q *session) respond(ctx context.Context, msg []byte) ([]byte, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, errSession
+	// A call's budget ends with the session's time.
 	case err != nil && (time.Now().After(q.deadline) || isBudget(err)):
 		return q.expire()
 	case err != nil:

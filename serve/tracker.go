@@ -158,6 +158,8 @@ func (s *server) watch(ctx context.Context, t *tracker, key string) error {
 		if err != nil {
 			return err
 		}
+
+		// A key that was handed out is missing until its client has connected.
 		if missing++; slices.Contains(pending, key) {
 			missing = 0
 		}

@@ -95,6 +95,7 @@ func (e *endpoint) receive(msg []byte) (n notice, reply []byte) {
 		e.state = noSession
 		return sessionEnded, nil
 	case typeLog:
+		// A log line usually has the id 0, also before a session.
 		if id == (sessionID{}) || id == e.id {
 			return gotLog, nil
 		}
@@ -108,6 +109,7 @@ func (e *endpoint) receive(msg []byte) (n notice, reply []byte) {
 
 func (e *endpoint) receiveInit(id sessionID, body []byte) (notice, []byte) {
 	nonce := id[0]
+	// Messages outside of a session have the nonce 0.
 	if nonce == 0 || len(body) < 1 {
 		return strayMessage, nil
 	}

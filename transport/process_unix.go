@@ -269,6 +269,7 @@ func (e *pipeEnd) read(ctx context.Context, p []byte) (int, error) {
 		return 0, nil
 	}
 
+	// Before a wait, which takes longer than a device's short answer.
 	if n, err := e.tryTransfer(p); n > 0 || err != nil {
 		return n, err
 	}

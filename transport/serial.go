@@ -231,6 +231,7 @@ func (s *serialLink) take(p []byte) (int, error) {
 	n := copy(p, s.unread)
 	s.unread = s.unread[n:]
 	if len(s.unread) == 0 {
+		// Releases the memory, which an empty slice of it would keep.
 		s.unread = nil
 		signal(s.room)
 	} else {
@@ -308,6 +309,7 @@ func (s *serialLink) gone(err error) error {
 func (s *serialLink) Close() error {
 	var err error
 	s.once.Do(func() {
+		// First, so that calls in other goroutines return ErrClosed.
 		close(s.closed)
 		s.mu.Lock()
 		gone := s.err != nil // Close itself makes a read fail

@@ -257,6 +257,7 @@ func (s *Session) handshake(ctx context.Context, msg []byte) error {
 		return nil
 	}
 
+	// Firmware sends Terminate when it starts.
 	booted := s.end.state == startSent && len(msg) >= headerSize && msg[2] == typeTerminate
 	if booted {
 		s.starts++
@@ -466,6 +467,7 @@ func (s *Session) fill(ctx context.Context) error {
 }
 
 func (s *Session) read(ctx context.Context) error {
+	// All of s.in has been decoded: its memory is used again.
 	n, err := s.link.Read(ctx, s.readBuf)
 	s.in = s.readBuf[:n]
 	s.received += int64(n)

@@ -90,6 +90,7 @@ func DialTCP(ctx context.Context, c TCPConfig) (Link, error) {
 	d := net.Dialer{Timeout: cmp.Or(c.Within, defaultConnect)}
 	conn, err := d.DialContext(ctx, "tcp", c.Address)
 	switch {
+	// Before timedOut, which is true for ctx's deadline, too.
 	case err != nil && ended(ctx):
 		return nil, waitError(ctx, "dial", start)
 	case timedOut(err):

@@ -175,6 +175,8 @@ func (w *writer) call(c call) {
 		all = append(all, text)
 		w.at(a.line, a.label, "    %s%s", text, end)
 	}
+
+	// Else the last argument has closed the parenthesis.
 	if len(c.arguments) == 0 {
 		w.line("  )%s", after)
 	}
@@ -270,6 +272,7 @@ func (v value) bytes() int64 {
 // of that type. It gets a copy, as the caller's bytes may be constant. In a checked build they are a copy already.
 func (w *writer) booleans(v value) {
 	n := v.bytes()
+	// expression and structure convert values and copies.
 	if n == 0 || v.Pass == byValue || v.isCopied() {
 		return
 	}
@@ -333,6 +336,7 @@ func (w *writer) structure(a argument) {
 		}
 
 		dims := v.dims
+		// One dimension with all elements.
 		if v.Pass == byFlat {
 			dims = []int64{1}
 			for _, n := range v.dims {

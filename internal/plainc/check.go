@@ -416,6 +416,7 @@ func (r *reader) state(m *model, v value) {
 		r.fault(v.line, "%s: a state is passed by pointer or value", v.label)
 	}
 
+	// It may be an argument of init and of the run.
 	if i := slices.IndexFunc(m.states, func(s state) bool { return s.name == v.State }); i >= 0 {
 		if s := m.states[i]; s.ctype != v.CType {
 			r.fault(v.line, "%s: it differs from %s in line %d", v.label, v.State, s.line)
@@ -456,6 +457,7 @@ func (r *reader) returned(m *model, at string, c *call) {
 
 // checkTensors checks that names differ, and that there is an output.
 func (r *reader) checkTensors(m *model) {
+	// An output may be missing because of a fault that was reported.
 	if len(m.outputs) == 0 && len(r.faults) == 0 {
 		r.fault(r.lines["arguments"], "arguments: the model has no output")
 	}

@@ -425,6 +425,8 @@ func (d *Draft) value(label, name string, t dwarf.Type) Value {
 			d.open(label, "bytes of the arena")
 			return Value{Arena: name}
 		}
+
+		// A prototype does not tell the number of elements.
 		shape = []int64{0}
 	case *dwarf.ArrayType:
 		v.Pass = byArray

@@ -144,6 +144,7 @@ func (r *reader) add(m *model, line int, f member) {
 	own := sourceFolder + r.Name
 
 	switch {
+	// The same file, named twice.
 	case i >= 0 && m.files[i].from == f.from:
 	case i >= 0:
 		r.fault(line, "%s and %s have one name: rename one of them", m.files[i].from, f.from)

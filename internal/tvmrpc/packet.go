@@ -255,6 +255,8 @@ func (p *Packet) Parse(msg []byte) error {
 	if n := r.word(); r.err == "" && n != uint64(len(r.rest)) {
 		return Errorf("packet of length %d is followed by %d bytes", n, len(r.rest))
 	}
+
+	// An empty packet: CodeNone.
 	if r.err == "" && len(r.rest) == 0 {
 		return nil
 	}
@@ -317,6 +319,7 @@ func (r *reader) take(n uint64) []byte {
 		return nil
 	}
 
+	// Without spare capacity: an append must not write to the message.
 	out := r.rest[:n:n]
 	r.rest = r.rest[n:]
 	return out

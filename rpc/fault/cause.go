@@ -167,6 +167,8 @@ func (rec *Record) riscV() string {
 	if rec.Code == 2 && rec.More[0] == 0 { // not every core sets it
 		return name
 	}
+
+	// Of an illegal instruction, mtval is the instruction, not an address.
 	if rec.Code == 2 {
 		return fmt.Sprintf("%s %#x", name, rec.More[0])
 	}

@@ -85,6 +85,7 @@ func (e *Error) subject() string {
 	}
 
 	switch {
+	// The host called the operator itself, or it is unknown what it called.
 	case e.Operator != "" && (called == "" || called == e.Operator):
 		return " in operator " + e.Operator
 	case e.Operator != "":
@@ -122,6 +123,7 @@ func (e *Error) chain() string {
 			break
 		}
 
+		// Equal frames in a row, of a recursion, are printed once.
 		count := e.repeats(i)
 		switch {
 		case i == 0:

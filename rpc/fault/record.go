@@ -176,6 +176,7 @@ func (r *recordReader) record() (*Record, error) {
 		return nil, fmt.Errorf("unknown flags %#x", flags)
 	}
 
+	// From here on, registers have this size.
 	r.word = rec.WordBytes
 	rec.PCValid, rec.SPValid = flags&1 != 0, flags&2 != 0
 	rec.Code, rec.Function, rec.Ticks, rec.TicksHz = r.u32(), r.u32(), r.u64(), r.u32()
