@@ -113,12 +113,7 @@ func (g *model) operatorMemory(function string) error {
 		return err
 	}
 
-	bytes, err := operators.of(function)
-	if err != nil {
-		return g.fault("", "%v", err)
-	}
-
-	if bytes > 0 {
+	if bytes := operators[function]; bytes > 0 {
 		g.Memory = &workspace{Name: "operators", Bytes: bytes}
 	}
 	return nil

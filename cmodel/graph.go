@@ -227,11 +227,7 @@ func (r *graphReader) planArena() error {
 			use(e, i)
 		}
 
-		bytes, err := operators.of(n.Func)
-		if err != nil {
-			return r.fault("", "%v", err)
-		}
-		if bytes > 0 {
+		if bytes := operators[n.Func]; bytes > 0 {
 			r.memory[i] = len(r.buffers)
 			r.buffers = append(r.buffers, buffer{bytes: bytes, first: i, last: i})
 		}

@@ -91,8 +91,8 @@ func (h *Header) readStructs(text string) error {
 		if !strings.HasSuffix(m[1], "_SIZE") {
 			continue
 		}
-		// Wide enough for every number of bytes, and independent of the board's types.
-		v, err := cmacro.Evaluator{Width: 64, Portable: true}.Evaluate(m[2])
+		// Wide enough for every number of bytes.
+		v, err := cmacro.Evaluator{Width: 64}.Evaluate(m[2])
 		if err != nil || v.Access || v.Number > math.MaxInt32 {
 			return fmt.Errorf("%s is not a number of bytes: %.80s", m[1], strings.TrimSpace(m[2]))
 		}

@@ -202,7 +202,7 @@ func TestWorkspaceOfIncluded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w := allocation.Of(a, a.Models[0]); len(w.Doubts) == 0 {
+		if w := allocation.Of(a, a.Models[0]); len(w.Unknown) == 0 {
 			t.Errorf("%s: an allocation of a size that is not a constant is no doubt: %+v", name, w)
 		}
 	}

@@ -105,7 +105,7 @@ func (p *Project) unsureWorkspace(a *mlf.Archive, m *mlf.Model) []string {
 	if p.state.Options.App != boards.Standalone {
 		return nil
 	}
-	return allocation.Of(a, m).Unsure(allocation.DoubtObject)
+	return allocation.Of(a, m).Objects
 }
 
 // takesArena reports whether the firmware allocates from the arena that the board's options size.

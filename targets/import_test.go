@@ -141,7 +141,7 @@ var mayImport = map[string][]string{
 	"image":               {"internal/firmware", "cache", "failure", "internal/files", "internal/cachekey"},
 	"internal/faultimage": {"rpc/fault", "internal/firmware"},
 	"internal/tensorlist": {"mlf", "internal/spelling", "ndarray", "failure"},
-	"internal/allocation": {"mlf", "internal/cmacro"},
+	"internal/allocation": {"mlf"},
 	"internal/standalone": {"rpc", "rpc/fault", "transport", "failure"},
 
 	// These import nothing of each other.

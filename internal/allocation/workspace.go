@@ -1,14 +1,15 @@
-// Package allocation computes from a model's code how much memory each function allocates while it runs
-// (crt_abi.md §6).
+// Package allocation reads in a model's code how much memory its functions allocate while they run (crt_abi.md §6).
 //
-// It adds nothing up: package fit does.
+// It reads one form, which TVM's code generators write: a function takes pieces of constant sizes, and frees the last
+// one first, each by a line of its own that always executes. Other code that may allocate makes the need unknown. The
+// package adds nothing up: package fit does.
 package allocation
 
 import (
-	"bytes"
 	"fmt"
-	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/mlf"
@@ -16,55 +17,92 @@ import (
 
 // A Workspace is the memory that a model's functions allocate while they run.
 type Workspace struct {
-	// What functions allocate, free and call, in the order of their code. A function that is not in it allocates nothing.
-	Steps map[string][]Step
+	// What a call of a function allocates and frees, with the functions that it calls: the bytes of a piece, or Free.
+	Steps map[string][]int64
 
-	// Reasons why a run may need more than Steps show; none if all code was understood. They are sorted.
-	Doubts []Doubt
+	// Reasons why a run may need more than Steps show.
+	Unknown []string // code that was not understood: it may allocate any number of bytes
+	Objects []string // code that is not read: the archive's metadata shows about how much it allocates
+	Leaks   []string // functions that do not free what they allocate: each call needs more
 }
 
-// A StepKind is the kind of a Step.
-type StepKind int
+// Free is the step that frees the piece that was allocated last.
+const Free = -1
 
-// The kinds of steps.
+// Unsure returns all reasons why a run may need more.
+func (w *Workspace) Unsure() []string { return slices.Concat(w.Unknown, w.Objects, w.Leaks) }
+
 const (
-	StepTake StepKind = iota // allocates
-	StepGive                 // frees
-	StepCall                 // calls a function of Workspace.Steps
+	takeFunction = "TVMBackendAllocWorkspace"
+	giveFunction = "TVMBackendFreeWorkspace"
 )
 
-// A Step is one memory operation of a function.
-type Step struct {
-	Kind  StepKind
-	Bytes int64  // StepTake: at least 0
-	Piece int    // StepTake, StepGive: the number of what is allocated or freed, from 1 on in each function
-	Name  string // StepTake, StepGive: its variable, "" if unknown. StepCall: the function
+// memoryWords are parts of the names of the runtime's functions that allocate from the arena, or free.
+var memoryWords = []string{
+	"BackendAlloc", "FreeWorkspace", "TVMPlatformMemoryAllocate", "TVMDeviceAllocDataSpace", "TVMArrayAlloc",
+	"TVMNDArray_Create", "TVMNDArray_Empty", "TVMFuncRegisterGlobal", "Executor_Create", "boardsmith_take",
+	"boardsmith_block_take",
 }
 
-// A DoubtKind is the kind of a Doubt.
-type DoubtKind int
-
-// The kinds of doubts.
-const (
-	DoubtCode   DoubtKind = iota // code was not understood: it may allocate any number of bytes
-	DoubtObject                  // an object's code is not read: the archive's metadata shows about how much it allocates
-	DoubtLeak                    // a function does not free what it allocates: each call needs more
-)
-
-// A Doubt is a reason why a run may need more memory than was computed.
-type Doubt struct {
-	Kind DoubtKind
-	Text string // names the function or the object
+func allocates(text string) bool {
+	return slices.ContainsFunc(memoryWords, func(word string) bool { return strings.Contains(text, word) })
 }
 
-// Unsure returns the texts of the doubts of these kinds, of all without a kind.
-func (w *Workspace) Unsure(kinds ...DoubtKind) (texts []string) {
-	for _, d := range w.Doubts {
-		if len(kinds) == 0 || slices.Contains(kinds, d.Kind) {
-			texts = append(texts, d.Text)
+// A reader reads the code of one model.
+type reader struct {
+	*Workspace
+	texts     []*function
+	functions map[string]*function
+}
+
+// A function is a definition, or all that a file has outside of them.
+type function struct {
+	place    string // its name with its file
+	body     string
+	outside  bool
+	registry bool // the file has the registry of the system library
+
+	steps   []step
+	held    []string // the variables of pieces that are not freed
+	open    bool     // while the functions that it calls are followed
+	strange string   // a reason why steps may not show what executes
+	unknown bool     // there is a reason in Workspace.Unknown
+}
+
+// A step is a call of a function, else an element of Workspace.Steps.
+type step struct {
+	call  string
+	bytes int64
+}
+
+// Of returns what the model's functions allocate. It reads sources; of objects, it uses the metadata.
+func Of(a *mlf.Archive, m *mlf.Model) *Workspace {
+	r := &reader{&Workspace{Steps: map[string][]int64{}}, nil, map[string]*function{}}
+	files := slices.Concat(m.Sources, m.Headers)
+	if slices.ContainsFunc(files, func(f mlf.File) bool { return allocates(string(f.Data)) }) {
+		for _, f := range files {
+			r.split(f)
 		}
 	}
-	return texts
+	for _, f := range r.texts {
+		r.read(f)
+	}
+	r.readObjects(m.Objects, a.ListedWorkspace(m))
+
+	for _, name := range called(m) {
+		r.follow(name)
+	}
+	for name, f := range r.functions {
+		_, isCalled := r.Steps[name]
+		if !isCalled && slices.ContainsFunc(f.steps, func(s step) bool { return s.call == "" }) {
+			r.unknown(f, "allocates: its callers are unknown")
+		}
+		if f.strange != "" && len(r.Steps[name]) > 0 {
+			r.unknown(f, "allocates and %s", f.strange)
+		}
+	}
+	slices.Sort(r.Unknown)
+	return r.Workspace
 }
 
 // called returns the functions that the device's caller starts.
@@ -75,9 +113,7 @@ func called(m *mlf.Model) (names []string) {
 	case mlf.Graph:
 		if g, err := mlf.ParseGraph(m.Graph); err == nil {
 			for _, n := range g.Nodes {
-				if n.Func != "" && n.Func != mlf.Nop {
-					names = append(names, n.Func)
-				}
+				names = append(names, n.Func)
 			}
 		}
 		return names
@@ -85,256 +121,193 @@ func called(m *mlf.Model) (names []string) {
 	return []string{m.Entry}
 }
 
-// The functions of the runtime that allocate from the arena: what the first two do is followed, others are doubts.
-const (
-	takePrefix   = "TVMBackendAlloc"
-	takeFunction = takePrefix + "Workspace"
-	giveFunction = "TVMBackendFreeWorkspace"
-)
-
-var otherTakes = []string{
-	"TVMPlatformMemoryAllocate", "TVMDeviceAllocDataSpace", "TVMDeviceAllocDataSpaceWithScope", "TVMArrayAlloc",
-	"TVMNDArray_Create", "TVMNDArray_Empty", "TVMNDArray_CreateView", "TVMFuncRegisterGlobal", "TVMAotExecutor_Create",
-	"TVMGraphExecutor_Create", "boardsmith_take", "boardsmith_block_take",
-}
-
-// A workspaceReader reads the code of one model.
-type workspaceReader struct {
-	model     *mlf.Model
-	texts     []*cText
-	functions map[string]*cFunction
-	where     map[string]string // function → its file
-	several   map[string]bool   // functions with more than one definition
-	steps     map[string][]Step
-	indirect  []string // functions whose address or name is used
-	doubts    map[Doubt]bool
-}
-
-// Of computes what the model's functions allocate. It reads sources; of objects, it uses the metadata. What it
-// does not understand is a doubt.
-func Of(a *mlf.Archive, m *mlf.Model) *Workspace {
-	r := &workspaceReader{
-		model: m, functions: map[string]*cFunction{}, where: map[string]string{},
-		several: map[string]bool{}, steps: map[string][]Step{}, doubts: map[Doubt]bool{},
-	}
-	if files := slices.Concat(m.Sources, m.Headers); slices.ContainsFunc(files, allocates) {
-		for _, f := range files {
-			r.texts = append(r.texts, readC(f))
-		}
-		r.readFunctions()
-		r.checkTexts()
-	}
-	r.readObjects(a.ListedWorkspace(m))
-	r.checkCalls()
-	w := &Workspace{Steps: r.steps, Doubts: slices.Collect(maps.Keys(r.doubts))}
-	slices.SortFunc(w.Doubts, func(x, y Doubt) int { return strings.Compare(x.Text, y.Text) })
-	return w
-}
-
-// allocates reports whether a function of the file may allocate.
-func allocates(f mlf.File) bool {
-	return slices.ContainsFunc(append(otherTakes, takePrefix, "\\\n", "\\\r\n", "##"), // a name may be composed
-		func(word string) bool { return bytes.Contains(f.Data, []byte(word)) })
-}
-
-func (r *workspaceReader) doubt(kind DoubtKind, format string, args ...any) {
-	r.doubts[Doubt{kind, fmt.Sprintf(format, args...)}] = true
-}
-
-// readFunctions reads all bodies.
-func (r *workspaceReader) readFunctions() {
-	for _, t := range r.texts {
-		for i := range t.functions {
-			f := &t.functions[i]
-			if other := r.functions[f.name]; other != nil {
-				r.several[f.name] = r.several[f.name] || other.body != f.body
-				continue
-			}
-			r.functions[f.name], r.where[f.name] = f, t.name
-		}
-	}
-	for name, f := range r.functions {
-		r.readBody(name, f)
+// unknown adds a reason. One of each function is enough.
+func (r *reader) unknown(f *function, format string, args ...any) {
+	if !f.unknown {
+		f.unknown = true
+		r.Unknown = append(r.Unknown, f.place+" "+fmt.Sprintf(format, args...))
 	}
 }
 
-// checkTexts reports what is outside of functions and may allocate.
-func (r *workspaceReader) checkTexts() {
-	composes := slices.ContainsFunc(r.texts, func(t *cText) bool { return t.composes })
-	for _, t := range r.texts {
-		words := append([]string{takeFunction, giveFunction}, otherTakes...)
-		if t.broken {
-			r.doubt(DoubtCode, "%s cannot be read: its braces or quotes do not match", t.name)
-		}
-		for _, word := range words {
-			if strings.Contains(string(t.optional), word) {
-				r.doubt(DoubtCode, "%s calls %s under an #if", t.name, word)
-			}
-			if t.mentions[word] {
-				r.doubt(DoubtCode, "%s takes the address of %s", t.name, word)
-			}
-		}
-		for part := range t.parts {
-			if composes {
-				r.doubt(DoubtCode, "%s composes names, and %s may be the end of that of a function that allocates", t.name, part)
-			}
-		}
-		for name := range t.mentions {
-			if !t.registry {
-				r.indirect = append(r.indirect, name)
-			}
-		}
-	}
-}
+// declaration is a prototype or the beginning of a definition.
+var declaration = regexp.MustCompile(`(?m)^\w[^;={}#]*?\b(\w+)\([^;={}]*\)\s*[;{]`)
 
-// checkMacros reports macros that may allocate or free. Those that stand for constants are read where they are used.
-func (r *workspaceReader) checkMacros(takers map[string]bool) {
-	for _, t := range r.texts {
-		for _, macro := range t.macros {
-			m := defineLine.FindStringSubmatch(macro)
-			if m == nil {
-				continue
-			}
-			eachName([]byte(m[1]+" "+m[2]), func(name string) {
-				if name == takeFunction || name == giveFunction || slices.Contains(otherTakes, name) || takers[name] {
-					r.doubt(DoubtCode, "macro %s in %s stands for %s, which allocates or frees", m[1], t.name, name)
-				}
-			})
+// split splits a file into functions and what is outside of them. It ignores prototypes.
+func (r *reader) split(file mlf.File) {
+	text := strings.ReplaceAll(string(file.Data), "\r\n", "\n")
+	rest := &function{place: file.Name, outside: true, registry: file.HasRegistry()}
+	r.texts = append(r.texts, rest)
+	for {
+		at := declaration.FindStringSubmatchIndex(text)
+		if at == nil {
+			rest.body += text
+			return
 		}
-	}
-}
-
-// checkCalls reduces the steps to those of functions that allocate, and reports calls of them whose order is unknown.
-func (r *workspaceReader) checkCalls() {
-	takers := r.takers()
-	r.checkMacros(takers)
-	for name, steps := range r.steps {
-		if !takers[name] {
-			delete(r.steps, name)
+		name, isPrototype := text[at[2]:at[3]], text[at[1]-1] == ';'
+		rest.body += text[:at[0]]
+		text = text[at[1]:]
+		if isPrototype {
 			continue
 		}
-		r.steps[name] = slices.DeleteFunc(steps, func(s Step) bool { return s.Kind == StepCall && !takers[s.Name] })
-	}
-	for _, name := range r.indirect {
-		if takers[name] {
-			r.doubt(DoubtCode, "%s allocates and is called through a pointer or by its name", r.place(name))
-		}
-	}
-	reached := map[string]bool{}
-	for _, name := range called(r.model) {
-		r.reach(name, reached, map[string]bool{})
-		if len(takers) > 0 && len(r.texts) > 0 && r.functions[name] == nil && !r.inObject(name) {
-			r.doubt(DoubtCode, "function %s not found in the sources, of which others allocate", name)
-		}
-	}
-	for name, steps := range r.steps {
-		takes := slices.ContainsFunc(steps, func(s Step) bool { return s.Kind == StepTake })
-		if takes && !reached[name] {
-			r.doubt(DoubtCode, "%s allocates: its callers are unknown", r.place(name))
-		}
-		if r.several[name] {
-			r.doubt(DoubtCode, "%s allocates and is defined more than once", r.place(name))
+
+		end := closing(text)
+		f := &function{place: "function " + name + " in " + file.Name, body: text[:end]}
+		text = text[end:]
+		r.texts = append(r.texts, f)
+		if other := r.functions[name]; other == nil {
+			r.functions[name] = f
+		} else if other.body != f.body {
+			other.strange = "is defined more than once"
 		}
 	}
 }
 
-func (r *workspaceReader) inObject(function string) bool {
-	return slices.ContainsFunc(r.model.Objects, func(f mlf.File) bool {
-		o, err := f.Info()
-		return err == nil && slices.Contains(o.Defined, function)
-	})
-}
-
-// takers returns the functions that allocate or call one that does.
-func (r *workspaceReader) takers() map[string]bool {
-	takers, callers := map[string]bool{}, map[string][]string{}
-	var list []string
-	add := func(name string) {
-		if !takers[name] {
-			takers[name] = true
-			list = append(list, name)
+// closing returns the length of text up to the brace that closes what is open before it. Braces in strings count, too:
+// what allocates behind them is not where TVM's code does it.
+func closing(text string) int {
+	depth := 1
+	for i, c := range text {
+		switch c {
+		case '{':
+			depth++
+		case '}':
+			depth--
+		}
+		if depth == 0 {
+			return i
 		}
 	}
-	for name, steps := range r.steps {
-		for _, s := range steps {
-			switch s.Kind {
-			case StepTake:
-				add(name)
-			case StepCall:
-				callers[s.Name] = append(callers[s.Name], name)
+	return len(text)
+}
+
+var (
+	// a name, with what shows that it is called or changed
+	use       = regexp.MustCompile(`&?\b[A-Za-z_]\w*(?:\(| = |\+\+|--)?`)
+	operation = regexp.MustCompile(`^(?:(?:\w+ )*\w+ ?\* ?(\w+) = ` + takeFunction + `\(\w+, \w+, ` +
+		`(?:\(uint64_t\))?([1-9]\d{0,9})[uUlL]*, \w+, \w+\);|` +
+		`(?:if \(|return \(?)?` + giveFunction + `\(\w+, \w+, (\w+)\)[^?|]*)$`)
+	errorReturn = regexp.MustCompile(`\breturn -?[1-9]\w*;`)
+)
+
+// read reads the steps of a function.
+func (r *reader) read(f *function) {
+	depth, end := 0, "{" // of braces; the last character of the line before
+	for line := range strings.Lines(f.body) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		if line[0] == '#' {
+			f.strange = fmt.Sprintf("has an %.120s", line)
+		}
+		returns := false
+		for _, used := range use.FindAllString(line, -1) {
+			name := strings.Trim(used, "&( =+-")
+			other := r.functions[name]
+			switch {
+			case allocates(name):
+				r.operate(f, line, !f.outside && depth == 0 && strings.Contains("{;}", end))
+			case other != nil && !f.registry:
+				f.steps = append(f.steps, step{call: name})
+				if f.outside || !strings.HasSuffix(used, "(") {
+					other.strange = "is called through a pointer or by its name in " + f.place
+				}
+			case used != name && slices.Contains(f.held, name), name == "goto":
+				f.strange = fmt.Sprintf("has a line that is not understood: %.120s", line)
 			}
+			returns = returns || name == "return"
 		}
-	}
-	for len(list) > 0 {
-		last := list[len(list)-1]
-		list = list[:len(list)-1]
-		for _, caller := range callers[last] {
-			add(caller)
+
+		if returns && !errorReturn.MatchString(line) { // an error ends a run
+			r.leak(f)
 		}
+		depth += strings.Count(line, "{") - strings.Count(line, "}")
+		end = line[len(line)-1:]
 	}
-	return takers
+	r.leak(f)
 }
 
-const deepestCall = 500 // calls in calls
-
-// reach follows the calls from a function. path are its callers.
-func (r *workspaceReader) reach(name string, reached, path map[string]bool) {
-	if path[name] || len(path) == deepestCall {
-		r.doubt(DoubtCode, "%s allocates and is recursive", r.place(name))
-		return
+// operate reads a line that allocates or frees. It must be one that always executes.
+func (r *reader) operate(f *function, line string, always bool) {
+	m := operation.FindStringSubmatch(line)
+	switch last := len(f.held) - 1; {
+	case m == nil || !always:
+		r.unknown(f, "allocates or frees by other code than TVM's: %.120s", line)
+	case m[2] != "":
+		bytes, _ := strconv.ParseInt(m[2], 10, 64) // of at most 10 digits
+		f.steps, f.held = append(f.steps, step{bytes: bytes}), append(f.held, m[1])
+	case last < 0 || f.held[last] != m[3]:
+		r.unknown(f, "frees %s, which is not what it has taken last", m[3])
+	default:
+		f.steps, f.held = append(f.steps, step{bytes: Free}), f.held[:last]
 	}
-	if reached[name] {
-		return
-	}
-	reached[name], path[name] = true, true
-	for _, s := range r.steps[name] {
-		if s.Kind == StepCall {
-			r.reach(s.Name, reached, path)
-		}
-	}
-	delete(path, name)
 }
 
-// place returns a function's name with its file.
-func (r *workspaceReader) place(function string) string {
-	if file := r.where[function]; file != "" {
-		return "function " + function + " in " + file
+// leak reports what a function holds where it ends.
+func (r *reader) leak(f *function) {
+	for _, variable := range f.held {
+		reason := f.place + " does not free " + variable + ": each call allocates more"
+		if !f.unknown && !slices.Contains(r.Leaks, reason) {
+			r.Leaks = append(r.Leaks, reason)
+		}
 	}
-	return "function " + function
 }
 
 // readObjects adds what the metadata lists for functions in objects.
-func (r *workspaceReader) readObjects(listed map[string]int64) {
-	takers := r.takers()
-	for _, f := range r.model.Objects {
-		o, err := f.Info()
+func (r *reader) readObjects(objects []mlf.File, listed map[string]int64) {
+	for _, file := range objects {
+		f := &function{place: "object " + file.Name}
+		o, err := file.Info()
 		if err != nil {
-			r.doubt(DoubtCode, "object %s cannot be read: %v", f.Name, err)
-			continue
+			r.unknown(f, "cannot be read: %v", err)
 		}
 		for _, name := range o.Undefined {
-			switch {
-			case takers[name]:
-				r.doubt(DoubtCode, "object %s calls %s, which allocates", f.Name, name)
-			case slices.Contains(otherTakes, name):
-				r.doubt(DoubtCode, "object %s calls %s", f.Name, name)
-			case name != takeFunction:
-			case r.addListed(listed, o.Defined):
-				r.doubt(DoubtObject, "object %s is not read: metadata.json lists how much it allocates", f.Name)
-			default:
-				r.doubt(DoubtCode, "object %s allocates, and metadata.json does not list how much", f.Name)
+			if other := r.functions[name]; other != nil && other.body != "" {
+				other.strange = "is called by " + f.place
+			}
+			if name == giveFunction || !allocates(name) {
+				continue
+			}
+			known := false
+			for _, defined := range o.Defined {
+				if bytes := listed[defined]; bytes > 0 && name == takeFunction {
+					r.functions[defined] = &function{place: "function " + defined, steps: []step{{bytes: bytes}, {bytes: Free}}}
+					known = true
+				}
+			}
+			if known {
+				r.Objects = append(r.Objects, f.place+" is not read: metadata.json lists how much it allocates")
+			} else {
+				r.unknown(f, "allocates, and metadata.json does not list how much")
 			}
 		}
 	}
 }
 
-// addListed adds what the metadata lists for these functions of an object, and reports whether that is any memory.
-func (r *workspaceReader) addListed(listed map[string]int64, defined []string) (found bool) {
-	for _, name := range defined {
-		if bytes := listed[name]; bytes > 0 {
-			found = true
-			r.steps[name] = []Step{{Kind: StepTake, Bytes: bytes, Piece: 1}, {Kind: StepGive, Piece: 1}}
+const mostSteps = 1 << 16 // of a call
+
+// follow returns the steps of a function with those of the functions that it calls.
+func (r *reader) follow(name string) []int64 {
+	f := r.functions[name]
+	if f == nil {
+		return nil
+	}
+	if steps, known := r.Steps[name]; known {
+		if f.open {
+			f.strange = "is recursive"
+		}
+		return steps
+	}
+	var steps []int64
+	r.Steps[name], f.open = nil, true
+	for _, s := range f.steps {
+		if s.call == "" {
+			steps = append(steps, s.bytes)
+		} else if steps = append(steps, r.follow(s.call)...); len(steps) > mostSteps {
+			f.strange = "calls too many functions that do"
+			break
 		}
 	}
-	return found
+	r.Steps[name], f.open = steps, false
+	return steps
 }

@@ -21,10 +21,6 @@ type Value struct {
 // An Evaluator computes expressions. The zero value computes with 32 bits.
 type Evaluator struct {
 	Width int // bits of arithmetic: 32 or 64; 0 means 32
-	// Portable makes it an error if the value depends on the width or the sign of a type: an operand or a result that is
-	// negative or has more than 31 bits, a cast to a type that may not hold its operand. Only masks, such as ~31U, and
-	// numbers that stand alone may be larger.
-	Portable bool
 }
 
 // ErrNotConstant reports an expression whose value is not known before the program runs, or that is no number.
@@ -115,16 +111,6 @@ func (p *parser) number(n uint64, bits bool) Value {
 	return Value{Number: n, Bits: bits}
 }
 
-const mostPortable = 1<<31 - 1 // what every integer type of 32 bits holds
-
-// portable fails if a value may differ between types, else it returns the value.
-func (p *parser) portable(v Value) Value {
-	if p.Portable && v.Number > mostPortable {
-		return p.fail("%#x depends on its type", v.Number)
-	}
-	return v
-}
-
 func truth(is bool) uint64 {
 	if is {
 		return 1
@@ -138,7 +124,6 @@ func (p *parser) conditional() Value {
 	if !p.take("?") {
 		return v
 	}
-	p.portable(v)
 	yes := p.conditional()
 	if !p.take(":") {
 		return p.fail("a ? without a colon")
@@ -210,17 +195,12 @@ func (p *parser) combine(name string, x, y Value) Value {
 	switch {
 	case x.Access || y.Access:
 		return p.fail("a register's content")
-	case p.Portable && op.level == shift && y.Number > 31:
-		return p.fail("a shift by %d bits", y.Number)
 	case (name == "/" || name == "%") && y.Number == 0:
 		return p.fail("a division by 0")
-	case name != "&":
-		p.portable(x)
-		p.portable(y)
 	}
 	isOfBits := op.level == shift || op.level >= bitOr && op.level <= bitAnd && (x.Bits || y.Bits) ||
 		op.level == sum && x.Bits && y.Bits
-	return p.portable(p.number(op.compute(x.Number, y.Number), isOfBits))
+	return p.number(op.compute(x.Number, y.Number), isOfBits)
 }
 
 func (p *parser) unary() Value {
@@ -231,7 +211,7 @@ func (p *parser) unary() Value {
 	case p.take("~"):
 		return p.content(p.unary(), func(n uint64) Value { return p.number(^n, true) })
 	case p.take("-"):
-		return p.content(p.unary(), func(n uint64) Value { return p.portable(p.number(-n, false)) })
+		return p.content(p.unary(), func(n uint64) Value { return p.number(-n, false) })
 	case p.take("!"):
 		return p.content(p.unary(), func(n uint64) Value { return p.number(truth(n == 0), false) })
 	case p.take("+"):
@@ -246,13 +226,8 @@ func (p *parser) unary() Value {
 		return p.number(v.Number, false)
 	}
 	if end := cast(p.tokens[p.at:]); end > 0 {
-		words := p.tokens[p.at+1 : p.at+end-1]
 		p.at += end
-		v := p.unary() // the types of registers and addresses are as wide as the arithmetic
-		if p.Portable && v.Number > mostOf(words) {
-			return p.fail("%#x may not fit its type", v.Number)
-		}
-		return v
+		return p.unary() // the types of registers and addresses are as wide as the arithmetic
 	}
 	return p.operand()
 }

@@ -4,7 +4,6 @@ package cmacro
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -124,28 +123,6 @@ func cast(tokens []Token) int {
 		}
 	}
 	return 0
-}
-
-// wideTypes are the types that end in _t and have 32 bits or more.
-var wideTypes = []string{
-	"size_t", "ssize_t", "ptrdiff_t", "intptr_t", "uintptr_t", "int32_t", "uint32_t", "int64_t", "uint64_t",
-}
-
-// mostOf returns the largest number that is certain to fit a type. It does not limit types of 32 bits and more:
-// operators check what they get.
-func mostOf(words []Token) uint64 {
-	most := uint64(math.MaxUint64)
-	for _, t := range words {
-		switch {
-		case t.Text == "*":
-			return math.MaxUint64
-		case t.Text == "short", t.Text == "int16_t", t.Text == "uint16_t":
-			most = min(most, math.MaxInt16)
-		case t.Text == "char", strings.HasSuffix(t.Text, "_t") && !slices.Contains(wideTypes, t.Text):
-			most = min(most, math.MaxInt8)
-		}
-	}
-	return most
 }
 
 // IsAccess reports whether tokens begin with the dereference of a cast, as every access to a register of a fixed

@@ -7,7 +7,6 @@ package fit
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -94,13 +93,11 @@ type modelDevice struct {
 	longest     int64 // bytes of the longest message that the device must buffer as a whole
 	longestCall string
 
-	steps map[string][]allocation.Step // workspace that functions allocate while they run
-	ran   map[string]bool              // calls that left the arena as it was: the function and the arena before
-	calls int                          // depth of nested calls of functions
+	steps map[string][]int64 // what functions allocate while they run, as of allocation.Workspace
 }
 
 func newModelDevice(sizes runtimeSizes, packet int64, log uint, place boards.Place) *modelDevice {
-	d := &modelDevice{sizes: sizes, packet: packet, arena: pageArena{log: log}, place: place, ran: map[string]bool{}}
+	d := &modelDevice{sizes: sizes, packet: packet, arena: pageArena{log: log}, place: place}
 	if place.Packet == "" {
 		d.arena.take(d.sizes.Server + buffered(packet) + unusedValues)
 	}
@@ -189,34 +186,17 @@ func (d *modelDevice) call(name string, args []callArgument) {
 	})
 }
 
-// deepestCall limits a recursion, which is one of Workspace's doubts.
-const deepestCall = 500
-
 // run counts the memory that a function of the model allocates while it runs, and what of it stays allocated.
 func (d *modelDevice) run(name string) {
-	if len(d.steps[name]) == 0 || d.calls == deepestCall {
-		return
-	}
-	// Functions may call the next one twice, through many levels: what was counted with this arena, and left it as it
-	// was, is not counted again.
-	before := fmt.Sprint(name, d.arena.used)
-	if d.ran[before] {
-		return
-	}
-	d.calls++
-	blocks := map[int]int64{}
-	for _, s := range d.steps[name] {
-		switch s.Kind {
-		case allocation.StepCall:
-			d.run(s.Name)
-		case allocation.StepTake:
-			blocks[s.Piece] = d.arena.take(s.Bytes)
-		case allocation.StepGive:
-			d.arena.give(blocks[s.Piece])
+	var pieces []int64
+	for _, bytes := range d.steps[name] {
+		if last := len(pieces) - 1; bytes == allocation.Free {
+			d.arena.give(pieces[last])
+			pieces = pieces[:last]
+			continue
 		}
+		pieces = append(pieces, d.arena.take(bytes))
 	}
-	d.calls--
-	d.ran[before] = before == fmt.Sprint(name, d.arena.used)
 }
 
 // runModel runs and times the model once, as package executor does.
@@ -337,8 +317,7 @@ func (d *modelDevice) runAOT(m *mlf.Model) {
 	for _, bytes := range d.adapterPools(m) {
 		d.arena.take(bytes)
 	}
-	d.steps = maps.Clone(d.steps)
-	d.steps["run"] = []allocation.Step{{Kind: allocation.StepCall, Name: m.RunFunction()}}
+	d.steps["run"] = d.steps[m.RunFunction()]
 	d.call("run", nil)
 }
 
