@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardlab/accept"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )
@@ -39,9 +40,23 @@ import (
 //	DRYRUN=1     prints the checks that would run
 //	SHORT=1      fewer repetitions
 //	BY           who tests the board [the user of git, else of this computer]
-func (Board) Accept(ctx context.Context) error { return doJob(ctx, "board:accept", acceptBoard) }
+func (Board) Accept(ctx context.Context) error { return doAccept(ctx) }
 
-func acceptBoard(ctx context.Context, j *job) error {
+var doAccept = jobTarget("board:accept", "", acceptBoard)
+
+// acceptInputs are the variables of board:accept.
+type acceptInputs struct {
+	inputs.OnBoard
+	inputs.OfCall
+	inputs.Dry
+	Options  string `var:"OPTIONS"`
+	Template string `var:"TEMPLATE"`
+	Output   string `var:"OUTPUT"`
+	Short    bool   `var:"SHORT"`
+	By       string `var:"BY"`
+}
+
+func acceptBoard(ctx context.Context, j *job, v acceptInputs) error {
 	b, err := j.board()
 	if err != nil {
 		return err
@@ -50,7 +65,7 @@ func acceptBoard(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	if j.Env.On("DRYRUN") {
+	if j.DryRun {
 		for _, s := range accept.Steps() {
 			j.Printf("%-10s %s", s.Name, s.Doc)
 		}
@@ -67,7 +82,7 @@ func acceptBoard(ctx context.Context, j *job) error {
 	passed, skipped := 0, 0
 	report, err := accept.Run(ctx, accept.Trial{
 		Board: j.in.Board.Value, Template: j.in.Template.Value, Which: j.in.Device, Builder: j.builder(), Desk: desk,
-		Log: newLog(j.Console), Short: j.Env.On("SHORT"), Done: func(r accept.Result) {
+		Log: newLog(j.Console), Short: v.Short, Done: func(r accept.Result) {
 			state, detail := "ok", strings.Join(r.Details, "; ")
 			if r.Skipped != "" {
 				skipped++
@@ -84,7 +99,7 @@ func acceptBoard(ctx context.Context, j *job) error {
 	if report == nil || ctx.Err() != nil {
 		return err
 	}
-	written := writePage(ctx, j.Console, page, report)
+	written := writePage(ctx, j.Console, page, v.By, report)
 	switch {
 	case err != nil && written == nil:
 		j.Notef("note: what was found is in %s", j.Shown(page))
@@ -102,8 +117,8 @@ func acceptBoard(ctx context.Context, j *job) error {
 
 // acceptPage returns the file of a board's page, which can be written.
 func acceptPage(j *job, b *boards.Board) (string, error) {
-	page := cmp.Or(j.Env("OUTPUT"), accept.PageOf(b, j.Dir))
-	if err := checkEnding("OUTPUT", page, []string{".md"}); err != nil {
+	page := cmp.Or(j.in.Output, accept.PageOf(b, j.Dir))
+	if err := console.CheckEnding("OUTPUT", page, []string{".md"}); err != nil {
 		return "", err
 	}
 	if err := plainfile.Writable(page); err != nil && !errors.Is(err, fs.ErrNotExist) { // its folder may have to be made
@@ -113,21 +128,18 @@ func acceptPage(j *job, b *boards.Board) (string, error) {
 	return page, nil
 }
 
-func writePage(ctx context.Context, c *console.Console, page string, r *accept.Report) error {
+func writePage(ctx context.Context, c *console.Console, page, by string, r *accept.Report) error {
 	if err := os.MkdirAll(filepath.Dir(page), 0o755); err != nil {
 		return failure.Errorf(failure.Config, "the page of board %s: %w", r.Board, err)
 	}
-	if err := plainfile.Write(page, []byte(r.Page(author(ctx, c), time.Now())), 0o644); err != nil {
+	if err := plainfile.Write(page, []byte(r.Page(cmp.Or(by, author(ctx, c)), time.Now())), 0o644); err != nil {
 		return failure.Errorf(failure.Config, "the page of board %s: %w", r.Board, err)
 	}
 	return nil
 }
 
-// author returns who accepts a board: BY, else git's user, else this computer's.
+// author returns who accepts a board: git's user, else this computer's.
 func author(ctx context.Context, c *console.Console) string {
-	if by := c.Env("BY"); by != "" {
-		return by
-	}
 	cmd := exec.CommandContext(ctx, "git", "config", "user.name")
 	cmd.Dir = c.Dir
 	if name, err := cmd.Output(); err == nil && strings.TrimSpace(string(name)) != "" {

@@ -32,12 +32,14 @@ import (
 
 // Check validates a board by name or file, without hardware: it loads, its parts exist, and the sample builds for it.
 func (Board) Check(ctx context.Context, nameOrFile string) error {
-	return doNamed(ctx, "board:check", nameOrFile, checkBoard)
+	return doBoardCheck(ctx, nameOrFile)
 }
+
+var doBoardCheck = namedTarget("board:check", checkBoard)
 
 // checkBoard loads the board, generates a project of the bundled sample for each of its templates, and builds them
 // if its compiler is installed. It reports missing tools last, after all other checks.
-func checkBoard(ctx context.Context, c *console.Console, name string) error {
+func checkBoard(ctx context.Context, c *console.Console, _ struct{}, name string) error {
 	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return err
@@ -88,7 +90,7 @@ type boardCheck struct {
 // programmers compares the board with what OpenOCD and pyOCD have for its chip. It returns a field that was not
 // checked, "" if all were: then the program is not installed.
 func (c boardCheck) programmers(ctx context.Context) (unchecked string, err error) {
-	desk := &device.Desk{Tool: func(name string) (string, error) { return findProgram(c.Env, name) }}
+	desk := &device.Desk{Tool: findProgram}
 	for _, p := range []struct {
 		field string
 		given bool
@@ -272,7 +274,7 @@ func (c boardCheck) core(ctx context.Context, firmware string) error {
 		return nil
 	}
 
-	cc, err := findProgram(c.Env, b.Toolchain.CC)
+	cc, err := findProgram(b.Toolchain.CC)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ import (
 // Boards lists the boards that BOARD can name.
 func Boards(ctx context.Context) error { return do(ctx, "boards", listBoards) }
 
-func listBoards(ctx context.Context, c *console.Console) error {
+func listBoards(ctx context.Context, c *console.Console, _ struct{}) error {
 	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return err
@@ -70,11 +70,11 @@ func listBoards(ctx context.Context, c *console.Console) error {
 type Board mg.Namespace
 
 // Show prints a board with all it inherits, the file that set each field, and its options.
-func (Board) Show(ctx context.Context, name string) error {
-	return doNamed(ctx, "board:show", name, showBoard)
-}
+func (Board) Show(ctx context.Context, name string) error { return doBoardShow(ctx, name) }
 
-func showBoard(ctx context.Context, c *console.Console, name string) error {
+var doBoardShow = namedTarget("board:show", showBoard)
+
+func showBoard(ctx context.Context, c *console.Console, _ struct{}, name string) error {
 	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return err

@@ -20,25 +20,30 @@ import (
 //	TEMPLATE     a template's name, path or git place [the board's own]
 //	SVD          the chip manufacturer's SVD file
 //	EXCEPT       macros that may differ from the file, separated by commas
-func (Board) SVD(ctx context.Context, name string) error {
-	return doNamed(ctx, "board:svd", name, compareRegisters)
+func (Board) SVD(ctx context.Context, name string) error { return doSvd(ctx, name) }
+
+var doSvd = namedTarget("board:svd", compareRegisters)
+
+// svdInputs are the variables of board:svd.
+type svdInputs struct {
+	Template string   `var:"TEMPLATE"`
+	SVD      string   `var:"SVD"`
+	Except   []string `var:"EXCEPT"`
 }
 
-func compareRegisters(ctx context.Context, c *console.Console, name string) error {
+func compareRegisters(ctx context.Context, c *console.Console, v svdInputs, name string) error {
 	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return err
 	}
-	trial := registers.Trial{Board: name, Template: c.Env("TEMPLATE"), SVD: c.Env("SVD"), Builder: builder}
+	trial := registers.Trial{Board: name, Template: v.Template, SVD: v.SVD, Builder: builder}
 	if trial.SVD == "" {
 		return failure.New(failure.Config, "name the file that the chip's manufacturer publishes: SVD=STM32F746.svd",
 			"SVD names no file")
 	}
 	trial.SVD = c.Abs(trial.SVD)
-	for _, macro := range strings.Split(c.Env("EXCEPT"), ",") {
-		if macro = strings.TrimSpace(macro); macro != "" {
-			trial.Except = append(trial.Except, macro)
-		}
+	for _, macro := range v.Except {
+		trial.Except = append(trial.Except, strings.TrimSpace(macro))
 	}
 	bar := c.Start("comparing board "+name, 0)
 	r, err := registers.Compare(ctx, trial)
@@ -68,7 +73,7 @@ func printRegisters(c *console.Console, r *registers.Report) map[registers.Kind]
 		case f.Doubt != "":
 			state = "doubt"
 		}
-		if state != "ok" || c.Env.On("VERBOSE") {
+		if state != "ok" || c.Verbose {
 			c.Printf("%-7s %s", state, f)
 			c.JSONLine(jsonlines.BoardSVD{
 				Board: r.Board, File: f.File, Line: f.Line, Macro: f.Name, Value: f.Value, Kind: string(f.Kind), Entry: f.At,

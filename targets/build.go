@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 )
 
@@ -35,13 +36,24 @@ import (
 //	FORCE=1      replaces edited files and keeps a copy, with APP=library another library
 //	DRYRUN=1     prints what would be done, without doing it
 //	FRESH=1      build also builds from nothing, in a temporary folder, and fails if the image is another one …
-func Build(ctx context.Context) error { return doJob(ctx, "build", buildFirmware) }
+func Build(ctx context.Context) error { return doBuild(ctx) }
 
-func buildFirmware(ctx context.Context, j *job) error {
+var doBuild = jobTarget("build", "", buildFirmware)
+
+// buildInputs are the variables of build.
+type buildInputs struct {
+	inputs.OfBuild
+	Params string `var:"PARAMS"`
+	Output string `var:"OUTPUT"`
+	Force  bool   `var:"FORCE"`
+	Fresh  bool   `var:"FRESH"`
+}
+
+func buildFirmware(ctx context.Context, j *job, _ buildInputs) error {
 	if j.in.Library {
 		return buildLibrary(ctx, j)
 	}
-	if j.Env.On("DRYRUN") {
+	if j.DryRun {
 		if err := j.check(ctx); err != nil {
 			return err
 		}
@@ -100,7 +112,7 @@ func (j *job) check(ctx context.Context) error {
 	if err == nil && renew {
 		err = j.checkGenerate(ctx)
 	}
-	if name := j.Env("IMAGE"); err == nil && name != "" && name != imageOnBoard {
+	if name := j.in.Image; err == nil && name != "" && name != imageOnBoard {
 		_, err = images(j.Console).Find(name)
 	}
 	return err
@@ -120,7 +132,7 @@ func (j *job) renews() (bool, error) {
 		return false, err
 	}
 	if !in.Model.Explicit && !in.ModelName.Explicit && !in.Board.Explicit && !in.OptionsExplicit &&
-		!in.LibrariesExplicit && !in.Template.Explicit && in.Samples == "" {
+		!in.LibrariesExplicit && !in.Template.Explicit && in.FixedInput == "" {
 		return false, nil
 	}
 	return true, nil // the user's changes stay, or are an error
@@ -128,7 +140,7 @@ func (j *job) renews() (bool, error) {
 
 // built returns the image to use: the one named by IMAGE, else the project's, which it builds if this run has not.
 func (j *job) built(ctx context.Context) (*image.Image, error) {
-	if name := j.Env("IMAGE"); name != "" && !j.chosen {
+	if name := j.in.Image; name != "" && !j.chosen {
 		if err := j.choose(ctx, name); err != nil {
 			return nil, err
 		}
@@ -174,7 +186,7 @@ func planned(j *job) (*image.Image, error) {
 	if j.project == nil {
 		return nil, nil
 	}
-	if name := j.Env("IMAGE"); name != "" && name != imageOnBoard {
+	if name := j.in.Image; name != "" && name != imageOnBoard {
 		return images(j.Console).Find(name)
 	}
 	return j.project.Built()

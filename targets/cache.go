@@ -22,7 +22,7 @@ type Cache mg.Namespace
 // List lists the entries, the one used last first.
 func (Cache) List(ctx context.Context) error { return do(ctx, "cache:list", listCache) }
 
-func listCache(_ context.Context, c *console.Console) error {
+func listCache(_ context.Context, c *console.Console, _ struct{}) error {
 	store, limit, err := openCache(c)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func listCache(_ context.Context, c *console.Console) error {
 // Verify reads all entries and removes those that are damaged.
 func (Cache) Verify(ctx context.Context) error { return do(ctx, "cache:verify", verifyCache) }
 
-func verifyCache(ctx context.Context, c *console.Console) error {
+func verifyCache(ctx context.Context, c *console.Console, _ struct{}) error {
 	store, _, err := openCache(c)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func verifyCache(ctx context.Context, c *console.Console) error {
 //	CACHE_MIB    size limit of the build cache, MiB [2048]
 func (Cache) Gc(ctx context.Context) error { return do(ctx, "cache:gc", reduceCache) }
 
-func reduceCache(_ context.Context, c *console.Console) error {
+func reduceCache(_ context.Context, c *console.Console, _ struct{}) error {
 	store, limit, err := openCache(c)
 	if err != nil {
 		return err

@@ -55,7 +55,21 @@ import (
 //	DRYRUN=1     prints what would be done, without doing it
 //	FUNC         the function to call, as in a call [all are listed]
 //	ARGS         its arguments, separated by spaces: numbers, texts, .npy files, int8(1,64) for a new tensor
-func Call(ctx context.Context) error { return doJob(ctx, "call", callFunction) }
+func Call(ctx context.Context) error { return doCall(ctx) }
+
+var doCall = jobTarget("call", "", callFunction)
+
+// callInputs are the variables of call.
+type callInputs struct {
+	inputs.OfProject
+	inputs.OfCall
+	inputs.Dry
+	Image  string `var:"IMAGE"`
+	Output string `var:"OUTPUT" write:".npz"`
+	Trace  string `var:"TRACE"`
+	Func   string `var:"FUNC"`
+	Args   string `var:"ARGS"`
+}
 
 // A callable is a function that can be called by name.
 type callable struct {
@@ -164,23 +178,20 @@ func (c callable) check(args []any) error {
 	return nil
 }
 
-func callFunction(ctx context.Context, j *job) error {
+func callFunction(ctx context.Context, j *job, v callInputs) error {
 	if j.in.Library {
 		return noFirmware()
 	}
-	name := j.Env("FUNC")
-	args, err := parseArguments(j.Env("ARGS"))
+	name := v.Func
+	args, err := parseArguments(v.Args)
 	if err != nil {
 		return err
 	}
 	if name == "" && len(args) > 0 {
 		return failure.New(failure.Config, "name the function, or leave ARGS out: "+failure.Target("call")+" lists them",
-			"ARGS=%s has no effect without FUNC", j.Env("ARGS"))
+			"ARGS=%s has no effect without FUNC", v.Args)
 	}
-	if err := checkOutput(j, ".npz"); err != nil {
-		return err
-	}
-	if j.Env.On("DRYRUN") {
+	if j.DryRun {
 		if err := j.check(ctx); err != nil {
 			return err
 		}

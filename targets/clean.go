@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -30,9 +31,18 @@ import (
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	FORCE=1      removes edited files, too
 //	DRYRUN=1     prints what would be done, without doing it
-func Clean(ctx context.Context) error { return doJob(ctx, "clean", cleanProject) }
+func Clean(ctx context.Context) error { return doClean(ctx) }
 
-func cleanProject(ctx context.Context, j *job) error {
+var doClean = jobTarget("clean", "", cleanProject)
+
+// cleanInputs are the variables of clean.
+type cleanInputs struct {
+	inputs.OfProject
+	inputs.Dry
+	Force bool `var:"FORCE"`
+}
+
+func cleanProject(ctx context.Context, j *job, _ cleanInputs) error {
 	in := j.in
 	if j.project != nil {
 		if err := j.matches(); err != nil {
@@ -44,13 +54,13 @@ func cleanProject(ctx context.Context, j *job) error {
 		j.JSONLine(jsonlines.Clean{Status: jsonlines.StatusUpToDate, Project: in.Project})
 		return nil
 	}
-	if j.Env.On("DRYRUN") {
+	if j.DryRun {
 		return j.Would("remove %s", in.Project)
 	}
 	if err := j.close(); err != nil { // Clean takes the lock itself
 		return err
 	}
-	if err := j.builder().Clean(ctx, in.Project, j.Env.On("FORCE")); err != nil {
+	if err := j.builder().Clean(ctx, in.Project, in.Force); err != nil {
 		if errors.Is(err, project.ErrEdited) {
 			return failure.New(failure.Config, "FORCE=1 removes them too", "%w", err)
 		}

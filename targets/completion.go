@@ -42,7 +42,7 @@ type completions struct {
 }
 
 func complete(ctx context.Context, shell string) error {
-	return do(ctx, "completion:"+shell, func(ctx context.Context, c *console.Console) error {
+	return do(ctx, "completion:"+shell, func(ctx context.Context, c *console.Console, _ struct{}) error {
 		w, err := completionsOf(ctx, c)
 		if err != nil {
 			return err

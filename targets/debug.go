@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/command"
 )
@@ -48,23 +49,34 @@ import (
 //	DRYRUN=1     prints what would be done, without doing it; also prints its commands
 //	ATTACH=1     neither flash nor reset the board
 //	SERVE        1 starts only the gdb server, on a free port [gdb starts, too]
-func Debug(ctx context.Context) error { return doJob(ctx, "debug", debugFirmware) }
+func Debug(ctx context.Context) error { return doDebug(ctx) }
 
-func debugFirmware(ctx context.Context, j *job) (err error) {
-	o, err := readDebugging(j.Console)
+var doDebug = jobTarget("debug", "", debugFirmware)
+
+// debugInputs are the variables of debug.
+type debugInputs struct {
+	inputs.OfBuild
+	inputs.OfCall
+	Image  string `var:"IMAGE"`
+	Attach bool   `var:"ATTACH"`
+	Serve  string `var:"SERVE"`
+}
+
+func debugFirmware(ctx context.Context, j *job, v debugInputs) (err error) {
+	o, err := readDebugging(v)
 	if err != nil {
 		return err
 	}
-	if j.Env.On("DRYRUN") {
-		return dryRunDebug(ctx, j, o)
+	if j.DryRun {
+		return dryRunDebug(ctx, j, o, console.IsOn(v.Serve))
 	}
-	serve, gdb := j.Env.On("SERVE"), ""
+	serve, gdb := console.IsOn(v.Serve), ""
 	if !serve {
-		if gdb, err = findProgram(j.Env, "gdb-multiarch"); err != nil {
+		if gdb, err = findProgram("gdb-multiarch"); err != nil {
 			return err
 		}
 	}
-	prepare := flashImage
+	prepare := func(ctx context.Context, j *job) error { return flashImage(ctx, j, flashInputs{}) }
 	if o.Attach {
 		prepare = func(ctx context.Context, j *job) error { _, err := j.built(ctx); return err }
 	}
@@ -94,14 +106,13 @@ func debugFirmware(ctx context.Context, j *job) (err error) {
 }
 
 // readDebugging returns the inputs of debug. SERVE is a switch, or the server's port.
-func readDebugging(c *console.Console) (o device.Debugging, err error) {
-	o.Attach = c.Env.On("ATTACH")
-	serve := c.Env("SERVE")
-	if !c.Env.On("SERVE") || serve == "1" {
+func readDebugging(v debugInputs) (o device.Debugging, err error) {
+	o.Attach = v.Attach
+	if !console.IsOn(v.Serve) || v.Serve == "1" {
 		return o, nil
 	}
-	if o.Port, err = strconv.Atoi(serve); err != nil || o.Port < 1 || o.Port > math.MaxUint16 {
-		return o, failure.New(failure.Config, "SERVE=1 chooses a free port", "SERVE=%s is no TCP port", serve)
+	if o.Port, err = strconv.Atoi(v.Serve); err != nil || o.Port < 1 || o.Port > math.MaxUint16 {
+		return o, failure.New(failure.Config, "SERVE=1 chooses a free port", "SERVE=%s is no TCP port", v.Serve)
 	}
 	return o, nil
 }
@@ -129,11 +140,11 @@ func gdbArgs(project, image, address string, reset bool) []string {
 }
 
 // dryRunDebug prints the commands of debug.
-func dryRunDebug(ctx context.Context, j *job, o device.Debugging) error {
+func dryRunDebug(ctx context.Context, j *job, o device.Debugging, serve bool) error {
 	if err := j.check(ctx); err != nil {
 		return err
 	}
-	commands, err := debugCommands(ctx, j, o)
+	commands, err := debugCommands(ctx, j, o, serve)
 	if err != nil {
 		return err
 	}
@@ -149,7 +160,7 @@ func dryRunDebug(ctx context.Context, j *job, o device.Debugging) error {
 }
 
 // debugCommands returns the commands of debug: the server's and, without SERVE, gdb's.
-func debugCommands(ctx context.Context, j *job, o device.Debugging) ([]string, error) {
+func debugCommands(ctx context.Context, j *job, o device.Debugging, serve bool) ([]string, error) {
 	var err error
 	if o.Image, err = planned(j); err != nil || o.Image == nil {
 		return nil, err
@@ -159,7 +170,7 @@ func debugCommands(ctx context.Context, j *job, o device.Debugging) ([]string, e
 	switch {
 	case err != nil || would.Debug == "":
 		return nil, err
-	case j.Env.On("SERVE"):
+	case serve:
 		return []string{would.Debug}, nil
 	}
 	emulator := cmp.Or(desk.Programmer, b.Flash.Programmer, boards.NoProgrammer) == boards.NoProgrammer

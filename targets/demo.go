@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
@@ -20,29 +21,24 @@ import (
 // demoShown is the number of digits that are drawn.
 const demoShown = 4
 
-// demoInputs replaces the user's inputs: the demo is always the same.
-var demoInputs = map[string]string{
-	"BOARD": "host", "MODEL": "", "MODEL_NAME": "", "PROJECT": "", "TEMPLATE": "",
-	"OPTIONS": "", "TARGET": "",
-}
-
 // Demo builds the bundled digit reader for this computer and lets it read its test set.
 //
 // Variables:
 //
 //	LOAD         ram loads the model into RAM, beside firmware that stays [flash: with the firmware]
-func Demo(ctx context.Context) error { return do(ctx, "demo", demo) }
+func Demo(ctx context.Context) error { return doDemo(ctx) }
 
-func demo(ctx context.Context, c *console.Console) error {
-	outer := c.Env
-	c.Env = func(name string) string {
-		if value, ok := demoInputs[name]; ok {
-			return value
-		}
-		return outer(name)
-	}
-	defer func() { c.Env = outer }()
-	j, err := openJob(ctx, c, "")
+var doDemo = target("demo", demo)
+
+// demoInputs are the variables of demo.
+type demoInputs struct {
+	Load string `var:"LOAD" of:"flash ram"`
+}
+
+func demo(ctx context.Context, c *console.Console, v demoInputs) error {
+	var shared inputs.Variables // the demo is always the same
+	shared.Board, shared.Load, shared.Repeat = "host", v.Load, 10
+	j, err := openJob(ctx, c, "", shared)
 	if err != nil {
 		return err
 	}
@@ -66,7 +62,7 @@ func demo(ctx context.Context, c *console.Console) error {
 // buildDemo builds the bundled model's firmware. It first installs missing tools if that needs no password.
 func buildDemo(ctx context.Context, j *job) error {
 	j.Printf("Building firmware for this computer from the bundled model, a network that reads handwritten digits …")
-	err := buildFirmware(ctx, j)
+	err := buildFirmware(ctx, j, buildInputs{})
 	if failure.Of(err) != failure.ToolMissing {
 		return err
 	}
@@ -78,7 +74,7 @@ func buildDemo(ctx context.Context, j *job) error {
 	if setupErr != nil {
 		return setupErr
 	}
-	return buildFirmware(ctx, j)
+	return buildFirmware(ctx, j, buildInputs{})
 }
 
 // A score is the firmware's result on the test set.

@@ -28,9 +28,18 @@ import (
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
 //	SAVE         1 reads each chip's id and writes desk.json: devices.md [not written]
-func Devices(ctx context.Context) error { return doJob(ctx, "devices", listDevices) }
+func Devices(ctx context.Context) error { return doDevices(ctx) }
 
-func listDevices(ctx context.Context, j *job) error {
+var doDevices = jobTarget("devices", "", listDevices)
+
+// devicesInputs are the variables of devices.
+type devicesInputs struct {
+	inputs.OnBoard
+	Programmer string `var:"PROGRAMMER"`
+	Save       string `var:"SAVE"`
+}
+
+func listDevices(ctx context.Context, j *job, v devicesInputs) error {
 	all, err := j.desk().Devices(ctx)
 	if err != nil {
 		return err
@@ -43,8 +52,8 @@ func listDevices(ctx context.Context, j *job) error {
 			j.Mage("emulated:up"))
 	}
 	printUnused(j, all)
-	if j.Env.On("SAVE") {
-		if err := saveDeskFile(ctx, j, all); err != nil {
+	if console.IsOn(v.Save) {
+		if err := saveDeskFile(ctx, j, v.Save, all); err != nil {
 			return err
 		}
 	}
@@ -111,7 +120,7 @@ func printDevice(j *job, d device.Attached, all []device.Attached) {
 
 // saveDeskFile saves the attached devices: each that may be only one kind of board, or the one that DEVICE names
 // for BOARD. It queries the chip of each.
-func saveDeskFile(ctx context.Context, j *job, all []device.Attached) error {
+func saveDeskFile(ctx context.Context, j *job, name string, all []device.Attached) error {
 	in := j.in
 	path := inputs.DeskFilePath(j.Dir)
 	noted := 0
@@ -120,7 +129,7 @@ func saveDeskFile(ctx context.Context, j *job, all []device.Attached) error {
 		if b == nil || in.Device != "" && !in.Means(d, all) || !isUART(b, d) {
 			continue
 		}
-		n, answers, err := identify(ctx, j, b, d)
+		n, answers, err := identify(ctx, j, b, d, name)
 		if err != nil {
 			return fmt.Errorf("%s: %w", cmp.Or(d.Probe, d.Port), err)
 		}
@@ -162,7 +171,7 @@ func saveDeskFile(ctx context.Context, j *job, all []device.Attached) error {
 
 // boardOf returns a device's kind of board, or nil if unknown.
 func boardOf(j *job, d device.Attached) *boards.Board {
-	name, variable := "", j.Env("BOARD")
+	name, variable := "", j.in.Variables.Board
 	switch {
 	case len(d.Boards) == 1 && (variable == "" || variable == d.Boards[0]):
 		name = d.Boards[0]
@@ -191,9 +200,9 @@ func severalPorts(b *boards.Board, d device.Attached, all []device.Attached) boo
 
 // identify attaches a device and identifies it.
 func identify(
-	ctx context.Context, j *job, b *boards.Board, d device.Attached,
+	ctx context.Context, j *job, b *boards.Board, d device.Attached, name string,
 ) (n device.DeskDevice, answers bool, err error) {
-	n = device.DeskDevice{Name: j.Env("SAVE"), Board: b.Name, Probe: d.Probe}
+	n = device.DeskDevice{Name: name, Board: b.Name, Probe: d.Probe}
 	if console.IsSwitch(n.Name) {
 		n.Name = ""
 	}

@@ -25,9 +25,16 @@ import (
 // Variables:
 //
 //	BOARD        a board's name: mage boards lists them [host]
-func Doctor(ctx context.Context) error { return do(ctx, "doctor", doctor) }
+func Doctor(ctx context.Context) error { return doDoctor(ctx) }
 
-func doctor(ctx context.Context, c *console.Console) error {
+var doDoctor = target("doctor", doctor)
+
+// doctorInputs are the variables of doctor.
+type doctorInputs struct {
+	Board []string `var:"BOARD"`
+}
+
+func doctor(ctx context.Context, c *console.Console, v doctorInputs) error {
 	p := c.Start("looking for tools", len(toolbox.Tools()))
 	all, err := toolbox.Look(ctx, p.Add)
 	p.End()
@@ -35,7 +42,7 @@ func doctor(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	c.Printf("go       %s %s/%s, working folder %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, c.Dir)
-	wanted, err := programsOf(ctx, c)
+	wanted, err := programsOf(ctx, c, v.Board)
 	if err != nil {
 		return err
 	}
@@ -75,7 +82,7 @@ func isOfBoards(program string) bool {
 }
 
 // programsOf returns the programs of the boards that this user works with, and prints their names.
-func programsOf(ctx context.Context, c *console.Console) (boardPrograms, error) {
+func programsOf(ctx context.Context, c *console.Console, names []string) (boardPrograms, error) {
 	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return nil, err
@@ -88,7 +95,7 @@ func programsOf(ctx context.Context, c *console.Console) (boardPrograms, error) 
 	if err != nil {
 		return nil, err
 	}
-	names := append(strings.Split(c.Env("BOARD"), ","), config.Board)
+	names = append(names, config.Board)
 	for _, t := range config.Targets {
 		names = append(names, t.Board)
 	}
@@ -158,11 +165,20 @@ func printNeeds(ctx context.Context, c *console.Console) error {
 //	BOARD        a board's name: mage boards lists them [host]
 //	DRYRUN=1     prints what would be done, without doing it
 //	CHECK=1      only reports what is missing, as doctor
-func Setup(ctx context.Context) error { return do(ctx, "setup", setup) }
+func Setup(ctx context.Context) error { return doSetup(ctx) }
 
-func setup(ctx context.Context, c *console.Console) error {
-	if c.Env.On("CHECK") {
-		return doctor(ctx, c)
+var doSetup = target("setup", setup)
+
+// setupInputs are the variables of setup.
+type setupInputs struct {
+	doctorInputs
+	inputs.Dry
+	Check bool `var:"CHECK"`
+}
+
+func setup(ctx context.Context, c *console.Console, v setupInputs) error {
+	if v.Check {
+		return doctor(ctx, c, v.doctorInputs)
 	}
 	return toolbox.Setup(ctx, c)
 }

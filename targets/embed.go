@@ -30,20 +30,31 @@ import (
 //	LIBRARIES    names, folders or git places of libraries, separated by commas [those of the project]
 //	PARAMS       ram makes the parameters of graph models variables [flash]
 //	DRYRUN=1     prints what would be done, without doing it
-func Embed(ctx context.Context, folder string) error {
-	return doNamed(ctx, "embed", folder, embedModels)
+func Embed(ctx context.Context, folder string) error { return doEmbed(ctx, folder) }
+
+var doEmbed = namedTarget("embed", embedModels)
+
+// embedInputs are the variables of embed.
+type embedInputs struct {
+	inputs.Dry
+	Board     string   `var:"BOARD"`
+	Model     string   `var:"MODEL"`
+	ModelName string   `var:"MODEL_NAME"`
+	Options   string   `var:"OPTIONS"`
+	Libraries []string `var:"LIBRARIES"`
+	Params    string   `var:"PARAMS"`
 }
 
-func embedModels(ctx context.Context, c *console.Console, folder string) error {
+func embedModels(ctx context.Context, c *console.Console, v embedInputs, folder string) error {
 	dir := c.Abs(folder)
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return notEmpty(c, dir)
 	}
-	compiler, err := boardCompiler(ctx, c)
+	compiler, err := boardCompiler(ctx, c, v)
 	if err != nil {
 		return err
 	}
-	codes, err := modelCodes(c, c.Env("MODEL"), c.Env("MODEL_NAME"), compiler)
+	codes, err := modelCodes(c, v.Model, v.ModelName, v.Params, compiler)
 	if err != nil {
 		return err
 	}
@@ -52,12 +63,12 @@ func embedModels(ctx context.Context, c *console.Console, folder string) error {
 		return err
 	}
 	if compiler == nil && len(codes) > 1 {
-		if err := checkSymbols(ctx, c, codes); err != nil {
+		if err := checkSymbols(ctx, c, codes, v.Libraries); err != nil {
 			return err
 		}
 	}
 	list := folderOf(files)
-	if c.Env.On("DRYRUN") {
+	if c.DryRun {
 		return c.Would("write %d files to %s", len(list), c.Shown(dir))
 	}
 	if err := wholefolder.Write(ctx, dir, list, func() error { return notEmpty(c, dir) }); err != nil {
@@ -76,12 +87,12 @@ func embedModels(ctx context.Context, c *console.Console, folder string) error {
 
 // checkSymbols returns an error if models define one symbol, as this computer's compiler finds. It prints a doubt if
 // that cannot compile them.
-func checkSymbols(ctx context.Context, c *console.Console, codes []*cmodel.Code) error {
+func checkSymbols(ctx context.Context, c *console.Console, codes []*cmodel.Code, libraries []string) error {
 	host, err := boards.Find("host", nil)
 	if err != nil {
 		return err
 	}
-	compiler, err := libraryCompiler(ctx, c, host, boards.Options{}, inputs.LibraryNames(c.Env("LIBRARIES")))
+	compiler, err := libraryCompiler(ctx, c, host, boards.Options{}, libraries)
 	if err == nil {
 		_, err = bundle(ctx, c, codes, compiler)
 	}
@@ -111,31 +122,30 @@ func printNames(c *console.Console, codes []*cmodel.Code) (names []string) {
 }
 
 // boardCompiler returns the compiler of BOARD with OPTIONS, nil if BOARD is not given.
-func boardCompiler(ctx context.Context, c *console.Console) (*cmodel.Compiler, error) {
-	name := c.Env("BOARD")
-	if name == "" {
+func boardCompiler(ctx context.Context, c *console.Console, v embedInputs) (*cmodel.Compiler, error) {
+	if v.Board == "" {
 		return nil, nil
 	}
 	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	b, err := boards.Find(name, builder.Path)
+	b, err := boards.Find(v.Board, builder.Path)
 	if err != nil {
 		return nil, err
 	}
-	options, err := boards.ParseOptions(strings.Fields(c.Env("OPTIONS")))
+	options, err := boards.ParseOptions(strings.Fields(v.Options))
 	if err != nil {
 		return nil, err
 	}
-	return libraryCompiler(ctx, c, b, options, inputs.LibraryNames(c.Env("LIBRARIES")))
+	return libraryCompiler(ctx, c, b, options, v.Libraries)
 }
 
 // bundle makes the files of a folder with the models. A dry run compiles nothing.
 func bundle(ctx context.Context, c *console.Console, codes []*cmodel.Code, compiler *cmodel.Compiler) (
 	[]mlf.File, error,
 ) {
-	if compiler == nil || c.Env.On("DRYRUN") {
+	if compiler == nil || c.DryRun {
 		return cmodel.Bundle(codes...)
 	}
 	bar := c.Start("compiling for "+compiler.Board.Name, 0)
@@ -153,7 +163,9 @@ func folderOf(files []mlf.File) (list []wholefolder.File) {
 
 // modelCodes makes the C of the models in archives, whose paths are separated by commas: of the named model, or of all
 // if name is "".
-func modelCodes(c *console.Console, paths, name string, compiler *cmodel.Compiler) (codes []*cmodel.Code, err error) {
+func modelCodes(
+	c *console.Console, paths, name, params string, compiler *cmodel.Compiler,
+) (codes []*cmodel.Code, err error) {
 	archives, err := openArchives(c, paths)
 	if err != nil {
 		return nil, err
@@ -174,7 +186,7 @@ func modelCodes(c *console.Console, paths, name string, compiler *cmodel.Compile
 	if len(models) == 0 {
 		return nil, failure.Errorf(failure.Config, "MODEL_NAME=%s: no archive of MODEL has such a model", name)
 	}
-	inRAM, err := inputs.RAMParameters(c.Env("PARAMS"), names)
+	inRAM, err := inputs.RAMParameters(params, names)
 	if err != nil {
 		return nil, err
 	}

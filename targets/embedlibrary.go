@@ -12,7 +12,6 @@ import (
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/files/wholefolder"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -36,7 +35,7 @@ func compileModels(ctx context.Context, j *job) (files []mlf.File, codes []*cmod
 	if c, err = libraryCompiler(ctx, j.Console, b, in.Options, in.Libraries); err != nil {
 		return nil, nil, nil, err
 	}
-	if codes, err = modelCodes(j.Console, in.Model.Value, in.ModelName.Value, c); err != nil {
+	if codes, err = modelCodes(j.Console, in.Model.Value, in.ModelName.Value, in.Params, c); err != nil {
 		return nil, nil, nil, err
 	}
 	files, err = bundle(ctx, j.Console, codes, c)
@@ -46,7 +45,7 @@ func compileModels(ctx context.Context, j *job) (files []mlf.File, codes []*cmod
 // buildLibrary writes the library to OUTPUT, unless it is there. FORCE replaces another one.
 func buildLibrary(ctx context.Context, j *job) error {
 	folder := cmp.Or(j.in.Output, j.in.Project)
-	if j.Env.On("DRYRUN") {
+	if j.DryRun {
 		return j.Would("build a library for board %s in %s", j.in.Board.Value, folder)
 	}
 	files, codes, c, err := compileModels(ctx, j)
@@ -60,7 +59,7 @@ func buildLibrary(ctx context.Context, j *job) error {
 		j.Printf("build: %s is up to date", folder)
 		line.Status = jsonlines.StatusUpToDate
 	} else {
-		isOther := func() error { return errOther(j.Console, dir, folder) }
+		isOther := func() error { return errOther(j, dir, folder) }
 		if err := wholefolder.Write(ctx, dir, list, isOther); err != nil {
 			return err
 		}
@@ -71,7 +70,7 @@ func buildLibrary(ctx context.Context, j *job) error {
 }
 
 // errOther returns an error unless FORCE is set and dir has a library and nothing else, as it was written.
-func errOther(c *console.Console, dir, folder string) error {
+func errOther(j *job, dir, folder string) error {
 	listed, err := wholefolder.Listed(dir)
 	if err != nil {
 		return err
@@ -86,7 +85,7 @@ func errOther(c *console.Console, dir, folder string) error {
 	case changed != "":
 		return failure.New(failure.Config, "move it elsewhere, or choose another OUTPUT",
 			"%s has %s, which is not as boardsmith has written it", folder, changed)
-	case !c.Env.On("FORCE"):
+	case !j.in.Force:
 		return failure.New(failure.Config, "FORCE=1 replaces a library; or choose another OUTPUT",
 			"%s is another library", folder)
 	}
@@ -95,7 +94,7 @@ func errOther(c *console.Console, dir, folder string) error {
 
 // librarySize prints the memory of the library's objects.
 func librarySize(ctx context.Context, j *job) error {
-	if j.Env.On("DRYRUN") {
+	if j.DryRun {
 		return j.Would("compile a library for board %s, and print its size", j.in.Board.Value)
 	}
 	files, _, c, err := compileModels(ctx, j)

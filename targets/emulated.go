@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 )
 
@@ -22,7 +23,7 @@ type Emulated mg.Namespace
 //	BOARD        a board's name: mage boards lists them [host]
 //	TARGET       a named target of boardsmith.json
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
-func (Emulated) Up(ctx context.Context) error { return doEmulated(ctx, "emulated:up") }
+func (Emulated) Up(ctx context.Context) error { return doUp(ctx) }
 
 // Down ends the emulated chip of BOARD; what its flash holds is kept.
 //
@@ -31,7 +32,7 @@ func (Emulated) Up(ctx context.Context) error { return doEmulated(ctx, "emulated
 //	BOARD        a board's name: mage boards lists them [host]
 //	TARGET       a named target of boardsmith.json
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
-func (Emulated) Down(ctx context.Context) error { return doEmulated(ctx, "emulated:down") }
+func (Emulated) Down(ctx context.Context) error { return doDown(ctx) }
 
 // Erase erases the whole flash of the emulated chip of BOARD, as another tool would.
 //
@@ -40,7 +41,7 @@ func (Emulated) Down(ctx context.Context) error { return doEmulated(ctx, "emulat
 //	BOARD        a board's name: mage boards lists them [host]
 //	TARGET       a named target of boardsmith.json
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
-func (Emulated) Erase(ctx context.Context) error { return doEmulated(ctx, "emulated:erase") }
+func (Emulated) Erase(ctx context.Context) error { return doEraseChip(ctx) }
 
 // Swap puts another, new chip on the emulated BOARD, behind the same probe.
 //
@@ -49,7 +50,7 @@ func (Emulated) Erase(ctx context.Context) error { return doEmulated(ctx, "emula
 //	BOARD        a board's name: mage boards lists them [host]
 //	TARGET       a named target of boardsmith.json
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
-func (Emulated) Swap(ctx context.Context) error { return doEmulated(ctx, "emulated:swap") }
+func (Emulated) Swap(ctx context.Context) error { return doSwap(ctx) }
 
 // emulatedActions are what these targets do.
 var emulatedActions = map[string]struct {
@@ -63,9 +64,14 @@ var emulatedActions = map[string]struct {
 	"emulated:swap":  {(*device.Desk).SwapEmulated, true, ", a new chip is on it"},
 }
 
-func doEmulated(ctx context.Context, step string) error { return doJob(ctx, step, changeEmulated) }
+var (
+	doUp        = jobTarget("emulated:up", "", changeEmulated)
+	doDown      = jobTarget("emulated:down", "", changeEmulated)
+	doEraseChip = jobTarget("emulated:erase", "", changeEmulated)
+	doSwap      = jobTarget("emulated:swap", "", changeEmulated)
+)
 
-func changeEmulated(ctx context.Context, j *job) error {
+func changeEmulated(ctx context.Context, j *job, _ inputs.OnBoard) error {
 	b, err := j.board()
 	if err != nil {
 		return err

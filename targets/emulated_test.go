@@ -59,7 +59,7 @@ func TestKeeperIsBuiltAtFirstUse(t *testing.T) {
 	if err := buildKeeper(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	path, err := findProgram(os.Getenv, "boardsmith-keeper")
+	path, err := findProgram("boardsmith-keeper")
 	if err != nil {
 		t.Fatal(err)
 	}

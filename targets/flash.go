@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
@@ -39,11 +40,20 @@ import (
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
 //	FORCE=1      writes the whole image, beyond the rated erases, also if another board is named
 //	DRYRUN=1     prints what would be done, without doing it; also the programmer's commands, with VERBOSE=1
-func Flash(ctx context.Context) error { return doJob(ctx, "flash", flashImage) }
+func Flash(ctx context.Context) error { return doFlash(ctx) }
+
+var doFlash = jobTarget("flash", "", flashImage)
+
+// flashInputs are the variables of flash.
+type flashInputs struct {
+	inputs.OfBuild
+	inputs.OfCall
+	Image string `var:"IMAGE"`
+}
 
 // flashImage writes the image. The device stays attached for later targets.
-func flashImage(ctx context.Context, j *job) error {
-	if j.Env.On("DRYRUN") {
+func flashImage(ctx context.Context, j *job, _ flashInputs) error {
+	if j.DryRun {
 		return dryRunFlash(ctx, j)
 	}
 	image, err := j.built(ctx)
@@ -146,7 +156,7 @@ func dryRunFlash(ctx context.Context, j *job) error {
 	holds := func(w device.DeviceWear) bool {
 		return w.Board == b.Name && w.BuildID == image.ID() && !w.Dirty && (j.in.Device == "" || namesDevice(j, w))
 	}
-	if i := slices.IndexFunc(known, holds); i >= 0 && !j.Env.On("FORCE") {
+	if i := slices.IndexFunc(known, holds); i >= 0 && !j.in.Force {
 		text += fmt.Sprintf("; by the ledger, %s holds the last image: nothing is written if that is up to date and the "+
 			"firmware confirms it", known[i].Device)
 	}
@@ -157,7 +167,7 @@ func dryRunFlash(ctx context.Context, j *job) error {
 func printCommands(c *console.Console, would device.Commands, text string) error {
 	more := ""
 	switch {
-	case c.Env.On("VERBOSE"):
+	case c.Verbose:
 		for _, f := range would.Files {
 			c.Printf("# %s", f)
 		}
@@ -193,14 +203,23 @@ func printCommands(c *console.Console, would device.Commands, text string) error
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	FORCE=1      ignores that another board is named
 //	DRYRUN=1     prints what would be done, without doing it; also the programmer's commands, with VERBOSE=1
-func Erase(ctx context.Context) error { return doJob(ctx, "erase", eraseFlash) }
+func Erase(ctx context.Context) error { return doErase(ctx) }
 
-func eraseFlash(ctx context.Context, j *job) error {
+var doErase = jobTarget("erase", "", eraseFlash)
+
+// eraseInputs are the variables of erase.
+type eraseInputs struct {
+	inputs.OfModel
+	inputs.OnDevice
+	inputs.Dry
+}
+
+func eraseFlash(ctx context.Context, j *job, _ eraseInputs) error {
 	b, err := j.board()
 	if err != nil {
 		return err
 	}
-	if j.Env.On("DRYRUN") {
+	if j.DryRun {
 		would, err := j.desk().EraseCommands(ctx, b, j.in.Device)
 		if err != nil {
 			return err

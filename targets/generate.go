@@ -14,7 +14,6 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -41,11 +40,19 @@ import (
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	FORCE=1      replaces edited files and keeps a copy
 //	DRYRUN=1     prints what would be done, without doing it
-func Generate(ctx context.Context) error { return doJob(ctx, "generate", generateProject) }
+func Generate(ctx context.Context) error { return doGenerate(ctx) }
 
-func generateProject(ctx context.Context, j *job) error {
+var doGenerate = jobTarget("generate", "", generateProject)
+
+// generateInputs are the variables of generate.
+type generateInputs struct {
+	inputs.OfBuild
+	Force bool `var:"FORCE"`
+}
+
+func generateProject(ctx context.Context, j *job, _ generateInputs) error {
 	in := j.in
-	if j.Env.On("DRYRUN") {
+	if j.DryRun {
 		if err := j.checkGenerate(ctx); err != nil {
 			return err
 		}
@@ -162,7 +169,7 @@ func (j *job) spec(o boards.Options) (project.Spec, error) {
 	}
 	spec := project.Spec{
 		Board: in.Board.Value, ModelName: in.ModelName.Value, Template: in.Template.Value, Options: o,
-		Libraries: in.Libraries, Force: overwrites(j.Console), Archive: archive,
+		Libraries: in.Libraries, Force: overwrites(j), Archive: archive,
 	}
 	spec.Samples, err = j.samples(archive)
 	return spec, err
@@ -186,7 +193,7 @@ func (j *job) dropOptions(ctx context.Context) error {
 // samples returns the inputs that are compiled into standalone firmware: those of FIXED_INPUT, else the project's.
 func (j *job) samples(a *mlf.Archive) ([]ndarray.Named, error) {
 	in := j.in
-	if in.Samples == "" {
+	if in.FixedInput == "" {
 		if j.project == nil || in.Options.App != boards.Standalone {
 			return nil, nil
 		}
@@ -196,7 +203,7 @@ func (j *job) samples(a *mlf.Archive) ([]ndarray.Named, error) {
 	if err != nil {
 		return nil, err
 	}
-	return inputs.ReadArrays("FIXED_INPUT", in.Samples, nil, m)
+	return inputs.ReadArrays("FIXED_INPUT", in.FixedInput, nil, m)
 }
 
 // runsHere returns an error for a board that is a process, except on Linux. It accepts an unknown board, for which
@@ -243,10 +250,10 @@ func formerArchive(dir string, unfinished *project.UnfinishedError) (*mlf.Archiv
 }
 
 // overwrites reports whether FORCE applies to files, as it does in the targets that may replace or remove them.
-func overwrites(c *console.Console) bool {
-	switch c.Step() {
+func overwrites(j *job) bool {
+	switch j.Step() {
 	case "generate", "build", "clean":
-		return c.Env.On("FORCE")
+		return j.in.Force
 	}
 	return false
 }

@@ -88,6 +88,16 @@ func targetName(f *ast.FuncDecl) string {
 	return name
 }
 
+// TestInputsAreDocumented: each variable is in docs/command-line.md or, if a check reads it, in CONTRIBUTING.md.
+func TestInputsAreDocumented(t *testing.T) {
+	doc := readDoc(t, "command-line.md") + readDoc(t, "../CONTRIBUTING.md")
+	for _, name := range console.Variables() {
+		if !regexp.MustCompile("(?m)^\\| `([A-Z]+`, `)*" + name + "(=1)?`").MatchString(doc) {
+			t.Errorf("neither docs/command-line.md nor CONTRIBUTING.md lists %s", name)
+		}
+	}
+}
+
 // checkNamed: what the help names in capitals is a variable that the target reads, and each page is there.
 func checkNamed(t *testing.T, f *ast.FuncDecl, doc string) {
 	help, _, _ := strings.Cut(f.Doc.Text(), variablesBegin)

@@ -164,7 +164,7 @@ func (c *connection) measure(ctx context.Context, j *job, bar *console.Progress)
 		return t, err
 	}
 	graph, ok := c.model.(*executor.Graph)
-	if !ok || !j.Env.On("VERBOSE") {
+	if !ok || !j.Verbose {
 		return t, nil
 	}
 	return t, c.call(ctx, "timing the operators", func(ctx context.Context) (err error) {
@@ -187,19 +187,12 @@ func (t *timing) read(ctx context.Context, c *connection) error {
 }
 
 // loadsIntoRAM reports whether LOAD is ram.
-func loadsIntoRAM(c *console.Console) (bool, error) {
-	switch load := c.Env("LOAD"); load {
-	case "", "flash":
-		return false, nil
-	case "ram":
-		if image := c.Env("IMAGE"); image != "" {
-			return false, failure.New(failure.Config, "leave one of them out", "IMAGE=%s has no effect with LOAD=ram", image)
-		}
-		return true, nil
-	default:
-		return false, failure.New(failure.Config, "LOAD=ram loads the model into RAM, LOAD=flash does not",
-			"LOAD=%s: unknown", load)
+func loadsIntoRAM(j *job) (bool, error) {
+	in := j.in
+	if in.Load == "ram" && in.Image != "" {
+		return false, failure.New(failure.Config, "leave one of them out", "IMAGE=%s has no effect with LOAD=ram", in.Image)
 	}
+	return in.Load == "ram", nil
 }
 
 // A modelLoad is the way in which a model comes onto a board: with its firmware, or into RAM beside a resident one.
@@ -212,7 +205,7 @@ type modelLoad struct {
 // prepare builds the firmware, and for LOAD=ram the firmware that stays and the operators. It returns how the model
 // gets onto the board. The caller closes it.
 func prepare(ctx context.Context, j *job) (modelLoad, error) {
-	ram, err := loadsIntoRAM(j.Console)
+	ram, err := loadsIntoRAM(j)
 	if err != nil {
 		return modelLoad{}, err
 	}

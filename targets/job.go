@@ -25,7 +25,7 @@ import (
 type job struct {
 	*console.Console
 	in        *inputs.Inputs
-	variables map[string]string // that its targets read
+	variables map[string]string // of the environment, when it was opened
 
 	project    *project.Project         // nil until opened or generated; its lock is held until close
 	unfinished *project.UnfinishedError // of a folder that must be generated again; else nil
@@ -40,26 +40,26 @@ type job struct {
 // current is the job of this process. Its targets share it, so that "mage build flash run" holds the project's lock
 // from the first step to the last, builds once, and attaches the device once. It is global because mage's targets are
 // plain functions.
-var current = &job{variables: map[string]string{}}
+var current = &job{}
 
-// openJob reads a target's inputs, and opens their project if there is one. After a change of a variable it first
-// closes what an earlier target has opened. app is the APP of new projects unless the user chose one; "": the default.
-func openJob(ctx context.Context, c *console.Console, app string) (*job, error) {
-	j, variables := current, c.Inputs()
-	for name, value := range variables {
-		if former, isRead := j.variables[name]; isRead && former != value {
-			if err := j.close(); err != nil {
-				return nil, err
-			}
-			break
+// openJob completes a target's variables, and opens their project if there is one. After a change of a variable it
+// first closes what an earlier target has opened. app is the APP of new projects unless the user chose one; "": the
+// default.
+func openJob(ctx context.Context, c *console.Console, app string, v inputs.Variables) (*job, error) {
+	j, variables := current, map[string]string{}
+	for _, name := range console.Variables() {
+		variables[name] = c.Env(name)
+	}
+	if !maps.Equal(j.variables, variables) {
+		if err := j.close(); err != nil {
+			return nil, err
 		}
 	}
-	j.Console = c
-	maps.Copy(j.variables, variables)
+	j.Console, j.variables = c, variables
 	var err error
 	uses := func(in *inputs.Inputs, app string) ([]string, error) { return usedOptions(ctx, c, in, app) }
 	j.in, err = inputs.Resolve(inputs.Source{
-		Env: c.Env, Dir: c.Dir, App: app, Uses: uses, Load: j.load, Fetch: fetcher(ctx, c),
+		Variables: v, Shelf: c.Env("BOARDSMITH_PATH"), Dir: c.Dir, New: app, Uses: uses, Load: j.load, Fetch: fetcher(ctx, c),
 	})
 	if err == nil {
 		err = j.openTrace()
@@ -69,8 +69,8 @@ func openJob(ctx context.Context, c *console.Console, app string) (*job, error) 
 
 // openTrace begins TRACE, unless an earlier step did, or the step shows it.
 func (j *job) openTrace() (err error) {
-	name := j.Env("TRACE")
-	if name == "" || j.trace != nil || j.Step() == "monitor" || j.Env.On("DRYRUN") {
+	name := j.in.Trace
+	if name == "" || j.trace != nil || j.Step() == "monitor" || j.DryRun {
 		return nil
 	}
 	if j.trace, err = os.Create(j.Abs(name)); err != nil {
@@ -228,20 +228,20 @@ func (j *job) imageLine(image *image.Image) jsonlines.Image {
 // builder returns a Builder with the boards, templates and libraries of the inputs.
 func (j *job) builder() *project.Builder {
 	b := newBuilder(j.Console, j.in.Config)
-	b.Path, b.Forms, b.Fresh = j.in.Path, true, j.Env.On("FRESH")
+	b.Path, b.Forms, b.Fresh = j.in.Path, true, j.in.Fresh
 	return b
 }
 
 // desk returns a Desk with the inputs.
 func (j *job) desk() *device.Desk {
-	host, env := newHost(j.Console), j.Env
-	host.Path = j.in.Path
+	host, in := newHost(j.Console), j.in
+	host.Path = in.Path
 	desk := &device.Desk{
-		Host: host, Programmer: env("PROGRAMMER"), Reflash: env.On("FORCE"), Wait: j.in.Wait, File: j.in.DeskFile,
+		Host: host, Programmer: in.Programmer, Reflash: in.Force, Wait: in.Wait, File: in.DeskFile,
 		Probes: emulated.Probes(),
-		Tool:   func(name string) (string, error) { return findProgram(env, name) },
+		Tool:   findProgram,
 	}
-	if j.trace != nil && env("TRACE") != "" {
+	if j.trace != nil && in.Trace != "" {
 		desk.Trace = j.trace
 	}
 	return desk

@@ -31,7 +31,7 @@ import (
 // newLog returns a log on stderr, with all details if VERBOSE is set.
 func newLog(c *console.Console) hclog.Logger {
 	level := hclog.Warn
-	if c.Env.On("VERBOSE") {
+	if c.Verbose {
 		level = hclog.Debug
 	}
 	return hclog.New(&hclog.LoggerOptions{Name: "boardsmith", Level: level, Output: c, DisableTime: true})
@@ -51,7 +51,7 @@ func searchBuilder(ctx context.Context, c *console.Console) (*project.Builder, e
 		return nil, err
 	}
 	b := newBuilder(c, config)
-	b.Path, err = inputs.SearchPath(c.Env, config, fetcher(ctx, c))
+	b.Path, err = inputs.SearchPath(c.Env("BOARDSMITH_PATH"), config, fetcher(ctx, c))
 	return b, err
 }
 
@@ -97,11 +97,11 @@ func openCache(c *console.Console) (store *cache.Cache, limit int64, err error) 
 }
 
 // findProgram returns the path of a program that boardsmith calls, the keeper among them.
-func findProgram(env console.Environ, name string) (string, error) {
+func findProgram(name string) (string, error) {
 	if name == virtualprobe.Program {
 		return findKeeper()
 	}
-	return toolbox.Find(env, name)
+	return toolbox.Find(os.Getenv, name)
 }
 
 // findKeeper returns the path of the keeper: an installed one, else setup's.

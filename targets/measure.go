@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -23,7 +22,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/cli/tuning"
-	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/rpc/fault"
@@ -70,28 +68,51 @@ import (
 //	PIN          the column of CURRENT that recorded the board's measure_pin
 //	VOLTS        the supply voltage during CURRENT [its column voltage]
 //	CSV          file for a table of all results [not written]
-func Measure(ctx context.Context) error { return do(ctx, "measure", measureAll) }
+func Measure(ctx context.Context) error { return doMeasure(ctx) }
+
+var doMeasure = target("measure", measureAll)
+
+// measureInputs are the variables of measure.
+type measureInputs struct {
+	inputs.OfProject
+	inputs.OfCall
+	inputs.OfInput
+	inputs.OfSet
+	inputs.Dry
+	Repeat   int     `var:"REPEAT" range:"1 1000000" else:" is not a number of runs from 1 to 1000000"`
+	Trace    string  `var:"TRACE"`
+	Expect   string  `var:"EXPECT"`
+	Output   string  `var:"OUTPUT" write:".html .md"`
+	CSV      string  `var:"CSV" write:".csv"`
+	Baseline string  `var:"BASELINE"`
+	Limits   string  `var:"LIMITS"`
+	Update   bool    `var:"UPDATE"`
+	Strict   bool    `var:"STRICT"`
+	Current  string  `var:"CURRENT"`
+	Pin      string  `var:"PIN"`
+	Volts    float64 `var:"VOLTS" range:"1e-9 1e9" else:" is not a voltage"`
+}
 
 // A survey is a run of measure.
 type survey struct {
 	*console.Console
-	boards, models            []string // "": that of boardsmith.json or the default
-	inputs, expected          []string // by model; nil: none
-	options                   validate.Options
-	seed                      uint64
-	energy                    *measure.Energy   // from CURRENT; nil: not recorded
-	baseline                  *measure.Baseline // nil: none
-	limits                    measure.Limits
-	results                   []*measure.Result
-	baselineFile, output, csv string
+	v                measureInputs
+	shared           inputs.Variables // those of each job
+	boards, models   []string         // "": that of boardsmith.json or the default
+	inputs, expected []string         // by model; nil: none
+	options          validate.Options
+	energy           *measure.Energy   // from CURRENT; nil: not recorded
+	baseline         *measure.Baseline // nil: none
+	limits           measure.Limits
+	results          []*measure.Result
 }
 
-func measureAll(ctx context.Context, c *console.Console) error {
-	s, err := readSurvey(ctx, c)
+func measureAll(ctx context.Context, c *console.Console, v measureInputs) error {
+	s, err := readSurvey(ctx, c, v)
 	if err != nil {
 		return err
 	}
-	if c.Env.On("DRYRUN") {
+	if c.DryRun {
 		return c.Would("measure %s on %s", valuetext.Count(len(s.models), "model"),
 			valuetext.Count(len(s.boards), "board"))
 	}
@@ -115,14 +136,17 @@ func measureAll(ctx context.Context, c *console.Console) error {
 	if failed == nil {
 		failed = exceeded
 	}
-	c.JSONLine(jsonlines.MeasureDone{Measured: len(s.results), Output: s.output, CSV: s.csv, Baseline: s.baselineFile})
+	c.JSONLine(jsonlines.MeasureDone{Measured: len(s.results), Output: v.Output, CSV: v.CSV, Baseline: v.Baseline})
 	return failed
 }
 
 // readSurvey reads the inputs, before the work.
-func readSurvey(ctx context.Context, c *console.Console) (s *survey, err error) {
-	s = &survey{Console: c, baselineFile: c.Env("BASELINE"), output: c.Env("OUTPUT"), csv: c.Env("CSV")}
-	if s.boards, err = boardNames(ctx, c); err != nil {
+func readSurvey(ctx context.Context, c *console.Console, v measureInputs) (s *survey, err error) {
+	s = &survey{Console: c, v: v}
+	if err := c.Read(&s.shared); err != nil {
+		return nil, err
+	}
+	if s.boards, err = boardNames(ctx, c, v.Board); err != nil {
 		return nil, err
 	}
 	if err := s.readLists(); err != nil {
@@ -134,24 +158,14 @@ func readSurvey(ctx context.Context, c *console.Console) (s *survey, err error) 
 	if err := s.checkFiles(); err != nil {
 		return nil, err
 	}
-	if s.seed, err = inputs.Seed(c.Env); err != nil {
+	if s.options, err = validateOptions(v.OfSet); err != nil {
 		return nil, err
 	}
-	if s.options, err = validateOptions(c); err != nil {
-		return nil, err
-	}
-	if s.limits, err = measure.ParseLimits(c.Env("LIMITS")); err != nil {
+	if s.limits, err = measure.ParseLimits(v.Limits); err != nil {
 		return nil, fmt.Errorf("LIMITS: %w", err)
 	}
-	if s.output != "" && !slices.Contains([]string{".html", ".md"}, filepath.Ext(s.output)) {
-		next := "OUTPUT=" + command.Quote(strings.TrimSuffix(s.output, filepath.Ext(s.output))+".html") + " for instance"
-		return nil, failure.New(failure.Config, next, "OUTPUT=%s: a page of a measurement ends in .html or .md", s.output)
-	}
-	if err := cmp.Or(checkFile("OUTPUT", s.output), checkFile("CSV", s.csv, ".csv")); err != nil {
-		return nil, err
-	}
-	if c.Env("CURRENT") != "" {
-		if s.energy, err = readEnergy(c); err != nil {
+	if v.Current != "" {
+		if s.energy, err = readEnergy(c, v); err != nil {
 			return nil, err
 		}
 	}
@@ -165,36 +179,36 @@ func (s *survey) readLists() error {
 		return err
 	}
 	chosen := config.Choice
-	if name := s.Env("TARGET"); name != "" {
-		target, err := config.Target(name)
+	if s.v.Target != "" {
+		target, err := config.Target(s.v.Target)
 		if err != nil {
 			return err
 		}
 		chosen.Model, chosen.Input = cmp.Or(target.Model, chosen.Model), cmp.Or(target.Input, chosen.Input)
 	}
 	// list returns the items of a variable, or of a list in boardsmith.json; one file there is the job's to read
-	list := func(name, fallback string) []string {
-		if s.Env(name) == "" && strings.Contains(fallback, ",") {
-			return strings.Split(fallback, ",")
+	list := func(text, fallback string) []string {
+		if text == "" && strings.Contains(fallback, ",") {
+			text = fallback
 		}
-		return strings.Split(s.Env(name), ",")
+		return strings.Split(text, ",")
 	}
-	s.models = list("MODEL", chosen.Model)
+	s.models = list(s.v.Model, chosen.Model)
 	if err := cmp.Or(checkList("BOARD", s.boards, strings.Clone),
 		checkList("MODEL", s.models, inputs.ArchiveName)); err != nil {
 		return err
 	}
 	for _, x := range []struct {
-		name, fallback string
-		to             *[]string
-	}{{"INPUT", chosen.Input, &s.inputs}, {"EXPECT", "", &s.expected}} {
-		*x.to = list(x.name, x.fallback)
+		name, text, fallback string
+		to                   *[]string
+	}{{"INPUT", s.v.Input, chosen.Input, &s.inputs}, {"EXPECT", s.v.Expect, "", &s.expected}} {
+		*x.to = list(x.text, x.fallback)
 		if len(*x.to) == 1 {
 			*x.to = slices.Repeat(*x.to, len(s.models))
 		}
 		if len(*x.to) != len(s.models) {
 			return failure.New(failure.Config, "name one for all, or one for each model, in the order of MODEL",
-				"%s=%s has %s for %s", x.name, cmp.Or(s.Env(x.name), x.fallback), valuetext.Count(len(*x.to), "file"),
+				"%s=%s has %s for %s", x.name, cmp.Or(x.text, x.fallback), valuetext.Count(len(*x.to), "file"),
 				valuetext.Count(len(s.models), "model"))
 		}
 	}
@@ -212,7 +226,7 @@ func (s *survey) checkVariables() error {
 		}
 	}
 	for _, name := range []string{"PIN", "VOLTS"} {
-		if text := s.Env(name); text != "" && s.Env("CURRENT") == "" {
+		if text := s.Env(name); text != "" && s.v.Current == "" {
 			return failure.New(failure.Config, "CURRENT=FILE names the recording", "%s=%s has no effect without CURRENT", name,
 				text)
 		}
@@ -270,8 +284,8 @@ func checkList(name string, items []string, key func(string) string) error {
 
 // readBaseline reads BASELINE, which UPDATE=1 need not find.
 func (s *survey) readBaseline() (err error) {
-	if s.baselineFile == "" {
-		if s.Env.On("UPDATE") {
+	if s.v.Baseline == "" {
+		if s.v.Update {
 			return failure.New(failure.Config, "BASELINE=FILE names it", "UPDATE=1 without a baseline")
 		}
 		for _, name := range []string{"LIMITS", "STRICT"} {
@@ -281,14 +295,14 @@ func (s *survey) readBaseline() (err error) {
 		}
 		return nil
 	}
-	if s.Env.On("UPDATE") {
-		if err := checkFile("BASELINE", s.baselineFile); err != nil {
+	if s.v.Update {
+		if err := console.CheckFile("BASELINE", s.v.Baseline); err != nil {
 			return err
 		}
 	}
-	s.baseline, err = measure.ReadBaseline(s.baselineFile)
+	s.baseline, err = measure.ReadBaseline(s.v.Baseline)
 	if errors.Is(err, fs.ErrNotExist) {
-		if s.Env.On("UPDATE") {
+		if s.v.Update {
 			s.baseline = &measure.Baseline{}
 			return nil
 		}
@@ -304,18 +318,9 @@ func (s *survey) readBaseline() (err error) {
 // outputs.
 func (s *survey) measure(ctx context.Context, board string, model int) error {
 	c := s.Console
-	outer := c.Env
-	chosen := map[string]string{
-		"BOARD": board, "MODEL": s.models[model], "INPUT": s.inputs[model], "EXPECT": s.expected[model], "OUTPUT": "",
-	}
-	c.Env = func(name string) string {
-		if value, ok := chosen[name]; ok {
-			return value
-		}
-		return outer(name)
-	}
-	defer func() { c.Env = outer }()
-	j, err := openJob(ctx, c, boards.Standalone)
+	v := s.shared
+	v.Board, v.Model, v.Input, v.Expect = board, s.models[model], s.inputs[model], s.expected[model]
+	j, err := openJob(ctx, c, boards.Standalone, v)
 	var r *measure.Result
 	if err == nil {
 		bar := c.Start("measure: "+inputs.ArchiveName(j.in.Model.Value)+" on "+j.in.BoardName(), 0)
@@ -366,13 +371,13 @@ func (s *survey) measureJob(ctx context.Context, j *job) (*measure.Result, error
 		return nil, failure.New(failure.Config, "measure with APP=standalone",
 			"CURRENT: with an RPC server, the board's pin is not high for each run alone")
 	}
-	if j.Env("PROGRAMMER") != boards.NoProgrammer {
+	if j.in.Programmer != boards.NoProgrammer {
 		if err := needKeeper(ctx, j.Console, j.project.Board()); err != nil {
 			return nil, err
 		}
 	}
-	o := measure.Options{Options: s.options, Seed: s.seed, Device: j.in.Device, Desk: j.desk()}
-	if o.ForBaseline = s.Env.On("UPDATE"); !o.ForBaseline {
+	o := measure.Options{Options: s.options, Seed: s.v.Seed, Device: j.in.Device, Desk: j.desk()}
+	if o.ForBaseline = s.v.Update; !o.ForBaseline {
 		o.Baseline, o.Limits = s.baseline, s.limits
 	}
 	_, m, err := j.project.Model()
@@ -385,10 +390,7 @@ func (s *survey) measureJob(ctx context.Context, j *job) (*measure.Result, error
 	if err := checkCompared(j, o.Set); err != nil {
 		return nil, err
 	}
-	o.Timeout = j.in.Timeout
-	if j.Env("REPEAT") != "" {
-		o.Samples = j.in.Repeat
-	}
+	o.Timeout, o.Samples = j.in.Timeout, s.v.Repeat
 	r, err := measure.Project(ctx, j.project, o)
 	if err == nil {
 		r.Energy = s.energy
@@ -397,22 +399,15 @@ func (s *survey) measureJob(ctx context.Context, j *job) (*measure.Result, error
 }
 
 // readEnergy reads CURRENT.
-func readEnergy(c *console.Console) (*measure.Energy, error) {
-	volts := 0.0 // of the recording
-	if text := c.Env("VOLTS"); text != "" {
-		var err error
-		if volts, err = strconv.ParseFloat(text, 64); err != nil || !(volts > 0) {
-			return nil, failure.Errorf(failure.Config, "VOLTS=%s is not a voltage", text)
-		}
-	}
-	f, err := os.Open(c.Abs(c.Env("CURRENT")))
+func readEnergy(c *console.Console, v measureInputs) (*measure.Energy, error) {
+	f, err := os.Open(c.Abs(v.Current))
 	if err != nil {
 		return nil, failure.New(failure.Config, "name a file that can be read", "CURRENT: %w", err)
 	}
 	defer f.Close()
-	e, err := measure.ReadEnergy(f, c.Env("PIN"), volts)
+	e, err := measure.ReadEnergy(f, v.Pin, v.Volts)
 	if err != nil {
-		return nil, fmt.Errorf("CURRENT=%s: %w", c.Env("CURRENT"), err)
+		return nil, fmt.Errorf("CURRENT=%s: %w", v.Current, err)
 	}
 	return e, nil
 }
@@ -462,11 +457,11 @@ func (s *survey) compare() error {
 		}
 		old := s.baseline.Find(r)
 		if old == nil {
-			if !s.Env.On("UPDATE") {
-				s.Notef("note: %s is not in %s", r.Key(), s.baselineFile)
+			if !s.v.Update {
+				s.Notef("note: %s is not in %s", r.Key(), s.v.Baseline)
 			}
 			missing = cmp.Or(missing, failure.New(failure.Config, "UPDATE=1 writes it; without STRICT=1 it is noted only",
-				"STRICT=1: %s is not in %s", r.Key(), s.baselineFile))
+				"STRICT=1: %s is not in %s", r.Key(), s.v.Baseline))
 			continue
 		}
 
@@ -488,14 +483,14 @@ func (s *survey) compare() error {
 		}
 	}
 
-	if s.Env.On("UPDATE") {
+	if s.v.Update {
 		return nil
 	}
 	s.noteUnmeasured()
 	switch {
 	case exceeded != nil:
 		return &grownError{exceeded, quantities}
-	case s.Env.On("STRICT"):
+	case s.v.Strict:
 		return missing
 	}
 	return nil
@@ -510,7 +505,7 @@ func (s *survey) noteUnmeasured() {
 		}
 	}
 	if len(keys) > 0 {
-		s.Notef("note: %s has results that were not measured: %s", s.baselineFile, strings.Join(keys, "; "))
+		s.Notef("note: %s has results that were not measured: %s", s.v.Baseline, strings.Join(keys, "; "))
 	}
 }
 
@@ -520,8 +515,8 @@ func (s *survey) write(ctx context.Context) error {
 		variable, path string
 		to             func(io.Writer) error
 	}{
-		{"OUTPUT", s.output, s.writePage},
-		{"CSV", s.csv, func(w io.Writer) error { return measure.WriteCSV(w, s.results) }},
+		{"OUTPUT", s.v.Output, s.writePage},
+		{"CSV", s.v.CSV, func(w io.Writer) error { return measure.WriteCSV(w, s.results) }},
 	} {
 		if x.path == "" {
 			continue
@@ -530,7 +525,7 @@ func (s *survey) write(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.Env.On("UPDATE") {
+	if s.v.Update {
 		return s.update(ctx)
 	}
 	return nil
@@ -544,21 +539,21 @@ func (s *survey) update(ctx context.Context) error {
 			kept = append(kept, r)
 			continue
 		}
-		s.Notef("note: %s: not written to %s, because it failed", r.Key(), s.baselineFile)
+		s.Notef("note: %s: not written to %s, because it failed", r.Key(), s.v.Baseline)
 	}
 	if len(kept) == 0 {
 		return nil
 	}
-	if err := measure.UpdateBaseline(ctx, s.baselineFile, kept); err != nil {
+	if err := measure.UpdateBaseline(ctx, s.v.Baseline, kept); err != nil {
 		return fmt.Errorf("BASELINE: %w", err)
 	}
-	s.Printf("wrote %s", s.baselineFile)
+	s.Printf("wrote %s", s.v.Baseline)
 	return nil
 }
 
 // writePage writes OUTPUT, in the form of its ending.
 func (s *survey) writePage(w io.Writer) error {
-	if filepath.Ext(s.output) == ".md" {
+	if filepath.Ext(s.v.Output) == ".md" {
 		return measure.WriteMarkdown(w, s.results, s.baseline, s.limits)
 	}
 	return report.Measurements{Results: s.results, Baseline: s.baseline, Limits: s.limits}.WriteHTML(w)

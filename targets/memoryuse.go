@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -30,9 +31,18 @@ import (
 //	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
-func Size(ctx context.Context) error { return doJob(ctx, "size", printSize) }
+func Size(ctx context.Context) error { return doSize(ctx) }
 
-func printSize(ctx context.Context, j *job) error {
+var doSize = jobTarget("size", "", printSize)
+
+// sizeInputs are the variables of size.
+type sizeInputs struct {
+	inputs.OfProject
+	FixedInput string `var:"FIXED_INPUT"`
+	Params     string `var:"PARAMS"`
+}
+
+func printSize(ctx context.Context, j *job, _ sizeInputs) error {
 	if j.in.Library {
 		return librarySize(ctx, j)
 	}

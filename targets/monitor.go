@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/command"
 )
@@ -43,16 +43,27 @@ import (
 //	RESET=1      reset the board through its probe when the link is open
 //	TIMESTAMPS=1 the time before each line
 //	LOG          a file to which each line is appended, with date and time [not written]
-func Monitor(ctx context.Context) error { return doJob(ctx, "monitor", monitorDevice) }
+func Monitor(ctx context.Context) error { return doMonitor(ctx) }
 
-func monitorDevice(ctx context.Context, j *job) (err error) {
-	if name := j.Env("TRACE"); name != "" {
+var doMonitor = jobTarget("monitor", "", monitorDevice)
+
+// monitorInputs are the variables of monitor.
+type monitorInputs struct {
+	inputs.OfModel
+	inputs.OfCall
+	Output     string `var:"OUTPUT"`
+	Trace      string `var:"TRACE"`
+	Baud       int    `var:"BAUD" range:"1 1e9" else:" is no rate" next:"name the bits a second, as in BAUD=115200"`
+	Reset      bool   `var:"RESET"`
+	Timestamps bool   `var:"TIMESTAMPS"`
+	Log        string `var:"LOG"`
+}
+
+func monitorDevice(ctx context.Context, j *job, v monitorInputs) (err error) {
+	if name := j.in.Trace; name != "" {
 		return showTrace(j, name)
 	}
-	m := device.Monitoring{Reset: j.Env.On("RESET")}
-	if m.Baud, err = baud(j.Console); err != nil {
-		return err
-	}
+	m := device.Monitoring{Reset: v.Reset, Baud: v.Baud}
 	d, image, err := monitored(ctx, j)
 	if err != nil {
 		return err
@@ -60,12 +71,12 @@ func monitorDevice(ctx context.Context, j *job) (err error) {
 	defer func() { _ = j.detach() }()
 	running, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	files, err := openStreams(j, end)
+	files, err := openStreams(v, end)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, files.close()) }()
-	m.Show = func(line string) { showLine(j.Console, files.log, line) }
+	m.Show = func(line string) { showLine(j.Console, files.log, line, v.Timestamps) }
 	if files.record != nil {
 		m.Record = files.record
 	}
@@ -96,19 +107,6 @@ func showTrace(j *job, name string) error {
 		return fmt.Errorf("TRACE=%s: %w", name, err)
 	}
 	return nil
-}
-
-// baud returns BAUD; 0: the board file's.
-func baud(c *console.Console) (int, error) {
-	text := c.Env("BAUD")
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return 0, failure.New(failure.Config, "name the bits a second, as in BAUD=115200", "BAUD=%s is no rate", text)
-	}
-	return n, nil
 }
 
 // A stream is a file that is written as its content arrives, so that it has all of it however the process ends. The
@@ -142,12 +140,12 @@ func (s *stream) explained(err error) error {
 type streams struct{ log, record *stream }
 
 // openStreams opens the files that the target writes. end ends it.
-func openStreams(j *job, end context.CancelCauseFunc) (s streams, err error) {
-	if s.log, err = openStream("LOG", j.Env("LOG"), os.O_APPEND, end); err != nil {
+func openStreams(v monitorInputs, end context.CancelCauseFunc) (s streams, err error) {
+	if s.log, err = openStream("LOG", v.Log, os.O_APPEND, end); err != nil {
 		return s, err
 	}
-	if s.record, err = openStream("OUTPUT", j.in.Output, 0, end); err == nil && s.record != nil {
-		err = s.begin(j.in.Output)
+	if s.record, err = openStream("OUTPUT", v.Output, 0, end); err == nil && s.record != nil {
+		err = s.begin(v.Output)
 	}
 	if err != nil {
 		return s, errors.Join(err, s.close())
@@ -193,11 +191,11 @@ func (s streams) close() (err error) {
 	return err
 }
 
-// showLine prints a line, with TIMESTAMPS after its time, and writes it to LOG.
-func showLine(c *console.Console, log *stream, line string) {
+// showLine prints a line, if timed after its time, and writes it to LOG.
+func showLine(c *console.Console, log *stream, line string, timed bool) {
 	received := time.Now()
 	text := line
-	if c.Env.On("TIMESTAMPS") {
+	if timed {
 		text = received.Format("15:04:05.000 ") + line
 	}
 	c.Printf("%s", text)

@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
@@ -48,11 +49,21 @@ import (
 //	DRYRUN=1     prints what would be done, without doing it
 //	PRODUCT      the product's name: release.md [the models' names and the board]
 //	VERSION      the product's version [the build id]
-func Release(ctx context.Context) error {
-	return doJobOf(ctx, "release", boards.Standalone, releaseFirmware)
+func Release(ctx context.Context) error { return doRelease(ctx) }
+
+var doRelease = jobTarget("release", boards.Standalone, releaseFirmware)
+
+// releaseInputs are the variables of release.
+type releaseInputs struct {
+	inputs.OfBuild
+	Params  string `var:"PARAMS"`
+	Output  string `var:"OUTPUT"`
+	Force   bool   `var:"FORCE"`
+	Product string `var:"PRODUCT"`
+	Version string `var:"VERSION"`
 }
 
-func releaseFirmware(ctx context.Context, j *job) error {
+func releaseFirmware(ctx context.Context, j *job, _ releaseInputs) error {
 	in := j.in
 	dir := cmp.Or(in.Output, filepath.Clean(in.Project)+".release")
 	if in.Library {
@@ -63,7 +74,7 @@ func releaseFirmware(ctx context.Context, j *job) error {
 		return failure.New(failure.Config, "choose a folder outside of it", "OUTPUT=%s is in project %s, whose files are "+
 			"inputs of its build", dir, in.Project)
 	}
-	if j.Env.On("DRYRUN") {
+	if j.DryRun {
 		if err := j.check(ctx); err != nil {
 			return err
 		}
@@ -84,7 +95,7 @@ func releaseFirmware(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	return writeRelease(ctx, j.Console, r, dir, jsonlines.Release{Image: j.imageLine(image)})
+	return writeRelease(ctx, j, r, dir, jsonlines.Release{Image: j.imageLine(image)})
 }
 
 // releaseOptions returns the product, its version, the repository's texts of licences, and boardsmith's version.
@@ -168,24 +179,24 @@ func moduleFolder(ctx context.Context, c *console.Console) (string, error) {
 }
 
 // writeRelease writes a release unless the folder has it, and prints its digest.
-func writeRelease(ctx context.Context, c *console.Console, r *release.Release, dir string, line jsonlines.Release,
+func writeRelease(ctx context.Context, j *job, r *release.Release, dir string, line jsonlines.Release,
 ) error {
-	path := c.Abs(dir)
+	path := j.Abs(dir)
 	outcome := "wrote"
 	if r.Matches(path) {
 		outcome, line.Status = "up to date:", jsonlines.StatusUpToDate
-	} else if err := r.Write(ctx, path, c.Env.On("FORCE")); err != nil {
+	} else if err := r.Write(ctx, path, j.in.Force); err != nil {
 		return err
 	}
-	c.Printf("release: %s %s, %d files, SHA-256 of SHA256SUMS %s", outcome, dir, len(r.Files), r.Digest())
+	j.Printf("release: %s %s, %d files, SHA-256 of SHA256SUMS %s", outcome, dir, len(r.Files), r.Digest())
 	line.Folder, line.Files, line.SHA256 = dir, len(r.Files), r.Digest()
-	c.JSONLine(line)
+	j.JSONLine(line)
 	return nil
 }
 
 // releaseLibrary writes the library and what describes it to dir.
 func releaseLibrary(ctx context.Context, j *job, dir string) error {
-	if j.Env.On("DRYRUN") {
+	if j.DryRun {
 		return j.Would("write a release of a library for board %s to %s", j.in.Board.Value, dir)
 	}
 	files, codes, c, err := compileModels(ctx, j)
@@ -206,5 +217,5 @@ func releaseLibrary(ctx context.Context, j *job, dir string) error {
 	}
 	line := jsonlines.Release{Models: printNames(j.Console, codes)}
 	line.Board = c.Board.Name
-	return writeRelease(ctx, j.Console, r, dir, line)
+	return writeRelease(ctx, j, r, dir, line)
 }

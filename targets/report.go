@@ -45,42 +45,48 @@ import (
 //	BASELINE     measurements to show, or with BOARD, MODEL or PROJECT to show beside that project
 //	RUN          folders of tuning runs, separated by commas
 //	CSV          file for a table of all results [not written]
-func Report(ctx context.Context) error { return do(ctx, "report", writeReports) }
+func Report(ctx context.Context) error { return doReport(ctx) }
 
-func writeReports(ctx context.Context, c *console.Console) error {
-	page := checkFile("OUTPUT", cmp.Or(c.Env("OUTPUT"), tuning.DefaultPage), ".html", ".htm")
-	if err := cmp.Or(page, checkFile("CSV", c.Env("CSV"), ".csv")); err != nil {
-		return err
-	}
-	ofProject := c.Env("BOARD") != "" || c.Env("MODEL") != "" || c.Env("PROJECT") != "" || c.Env("TARGET") != ""
+var doReport = target("report", writeReports)
+
+// reportInputs are the variables of report.
+type reportInputs struct {
+	tuning.ReportInputs
+	inputs.OfBuild
+	Baseline string `var:"BASELINE"`
+}
+
+func writeReports(ctx context.Context, c *console.Console, v reportInputs) error {
+	ofProject := cmp.Or(v.Board, v.Model, v.Project, v.Target) != ""
 	switch {
-	case c.Env("RUN") != "" && c.Env("BASELINE") != "":
+	case v.Run != "" && v.Baseline != "":
 		return failure.New(failure.Config, "write one page after the other",
-			"RUN=%s and BASELINE=%s are of two pages", c.Env("RUN"), c.Env("BASELINE"))
-	case c.Env("RUN") != "":
+			"RUN=%s and BASELINE=%s are of two pages", v.Run, v.Baseline)
+	case v.Run != "":
 		builder, err := searchBuilder(ctx, c)
 		if err != nil {
 			return err
 		}
 		desk := &device.Desk{Host: builder.Host}
 		wear := wearOf(c, desk, func(device.DeviceWear) bool { return true })
-		return tuning.Report(c, wear)
-	case c.Env("BASELINE") != "" && !ofProject:
-		return reportBaseline(c)
-	case strings.Contains(c.Env("BOARD"), ","):
+		return tuning.Report(c, v.ReportInputs, wear)
+	case v.Baseline != "" && !ofProject:
+		return reportBaseline(c, v)
+	case strings.Contains(v.Board, ","):
 		return failure.New(failure.Config, "RUN=FOLDER names a tuning run; "+failure.Target("measure")+" measures on several",
-			"BOARD=%s: a report is of one board", c.Env("BOARD"))
+			"BOARD=%s: a report is of one board", v.Board)
 	}
-	return reportProject(ctx, c)
+	return reportProject(ctx, c, v)
 }
 
 // reportBaseline writes the measurements in BASELINE.
-func reportBaseline(c *console.Console) error {
-	b, err := measure.ReadBaseline(c.Env("BASELINE"))
+func reportBaseline(c *console.Console, v reportInputs) error {
+	b, err := measure.ReadBaseline(v.Baseline)
 	if err != nil {
 		return fmt.Errorf("BASELINE: %w", err)
 	}
-	p := tuning.Pages{Console: c, Describe: "of " + valuetext.Count(len(b.Results), "measurement")}
+	p := tuning.Pages{Console: c, ReportInputs: v.ReportInputs}
+	p.Describe = "of " + valuetext.Count(len(b.Results), "measurement")
 	return writeMeasurements(p, report.Measurements{Results: b.Results})
 }
 
@@ -90,12 +96,16 @@ func writeMeasurements(p tuning.Pages, x report.Measurements) error {
 }
 
 // reportProject builds the project of the inputs, and writes its size and the wear of its board's devices.
-func reportProject(ctx context.Context, c *console.Console) error {
+func reportProject(ctx context.Context, c *console.Console, v reportInputs) error {
 	app := ""
-	if c.Env("BASELINE") != "" {
+	if v.Baseline != "" {
 		app = boards.Standalone // as measure has it
 	}
-	j, err := openJob(ctx, c, app)
+	var shared inputs.Variables
+	if err := c.Read(&shared); err != nil {
+		return err
+	}
+	j, err := openJob(ctx, c, app, shared)
 	if err != nil {
 		return err
 	}
@@ -103,13 +113,13 @@ func reportProject(ctx context.Context, c *console.Console) error {
 		return noFirmware()
 	}
 	x := report.Measurements{Title: inputs.ArchiveName(j.in.Model.Value) + " on " + j.in.BoardName()}
-	if name := c.Env("BASELINE"); name != "" {
+	if name := v.Baseline; name != "" {
 		if x.Baseline, err = measure.ReadBaseline(name); err != nil {
 			return fmt.Errorf("BASELINE: %w", err)
 		}
 	}
-	p := tuning.Pages{Console: c, Describe: "of " + x.Title}
-	if c.Env.On("DRYRUN") {
+	p := tuning.Pages{Console: c, ReportInputs: v.ReportInputs, Describe: "of " + x.Title}
+	if c.DryRun {
 		return writeMeasurements(p, x)
 	}
 	image, err := j.built(ctx)
@@ -122,7 +132,7 @@ func reportProject(ctx context.Context, c *console.Console) error {
 	}
 	x.Results = append(x.Results, r)
 	if x.Baseline != nil && x.Baseline.Find(r) == nil {
-		c.Notef("note: %s is not in %s", r.Key(), c.Env("BASELINE"))
+		c.Notef("note: %s is not in %s", r.Key(), v.Baseline)
 	}
 	x.Wear = wearOf(c, j.desk(), func(w device.DeviceWear) bool {
 		return w.Board == j.in.BoardName() && (j.in.Device == "" || namesDevice(j, w))

@@ -7,12 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/executor"
@@ -20,8 +17,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
-	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -58,19 +53,30 @@ import (
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
 //	FORCE=1      uses and flashes the board also if another one is named
 //	DRYRUN=1     prints what would be done, without doing it
-func Run(ctx context.Context) error { return doJob(ctx, "run", runModel) }
+func Run(ctx context.Context) error { return doRun(ctx) }
 
-func runModel(ctx context.Context, j *job) (err error) {
-	if err := cmp.Or(checkReplaced(j), checkOutput(j, ".npz"), checkInput(j)); err != nil { // before the build
+var doRun = jobTarget("run", "", runModel)
+
+// runInputs are the variables of run.
+type runInputs struct {
+	inputs.OfBuild
+	inputs.OfCall
+	inputs.OfInput
+	inputs.Repeated
+	Image  string `var:"IMAGE"`
+	Load   string `var:"LOAD"`
+	Output string `var:"OUTPUT" write:".npz"`
+	Trace  string `var:"TRACE"`
+}
+
+func runModel(ctx context.Context, j *job, _ runInputs) (err error) {
+	if err := cmp.Or(checkReplaced(j), checkInput(j)); err != nil { // before the build
 		return err
 	}
-	if _, err := loadsIntoRAM(j.Console); err != nil {
+	if _, err := loadsIntoRAM(j); err != nil {
 		return err
 	}
-	if _, err := inputs.Seed(j.Env); err != nil {
-		return err
-	}
-	if j.Env.On("DRYRUN") {
+	if j.DryRun {
 		if err := j.check(ctx); err != nil {
 			return err
 		}
@@ -210,12 +216,12 @@ func modelInputs(j *job, m *mlf.Model) ([]ndarray.Named, string, error) {
 		arrays, err := samples.Inputs()
 		return arrays, "input from the bundled sample", err
 	}
-	return inputs.InventArrays(j.Env, m)
+	return inputs.InventArrays(j.in.Seed, m)
 }
 
 // checkInput returns an error for an INPUT that the model does not take. The project need not be generated yet.
 func checkInput(j *job) error {
-	if j.in.Input == "" || j.in.Samples != "" || j.in.Library {
+	if j.in.Input == "" || j.in.FixedInput != "" || j.in.Library {
 		return nil
 	}
 	m, _, err := modelToRun(j)
@@ -223,47 +229,6 @@ func checkInput(j *job) error {
 		_, err = inputs.ReadArrays("INPUT", j.in.Input, j.in.Names, m)
 	}
 	return err
-}
-
-// checkOutput checks OUTPUT before the work.
-func checkOutput(j *job, endings ...string) error {
-	return checkFile("OUTPUT", j.in.Output, endings...)
-}
-
-// checkFile checks, before the work, that a variable's file can be written: its folder exists, and takes a new file. An
-// ending, if it has one, must be one of those of the format that is written, if any are named.
-func checkFile(variable, path string, endings ...string) error {
-	if path == "" {
-		return nil
-	}
-	if err := checkEnding(variable, path, endings); err != nil {
-		return err
-	}
-	folder := filepath.Dir(path)
-	switch info, err := os.Stat(folder); {
-	case errors.Is(err, fs.ErrNotExist):
-		return failure.New(failure.Config, "create it first: mkdir -p "+command.Quote(folder),
-			"%s=%s: the folder %s does not exist", variable, path, folder)
-	case err == nil && !info.IsDir():
-		return failure.New(failure.Config, "choose a file in a folder", "%s=%s: %s is not a folder", variable, path, folder)
-	}
-	err := plainfile.Writable(path)
-	switch {
-	case errors.Is(err, plainfile.ErrFolder):
-		return failure.New(failure.Config, "name a file in it", "%s=%s is a folder", variable, path)
-	case err != nil:
-		return failure.New(failure.Config, "choose a file that can be written", "%s=%s: %w", variable, path, err)
-	}
-	return nil
-}
-
-func checkEnding(variable, path string, endings []string) error {
-	end := strings.ToLower(filepath.Ext(path))
-	if end == "" || len(endings) == 0 || slices.Contains(endings, end) {
-		return nil
-	}
-	return failure.New(failure.Config, "choose another ending", "%s=%s: the file is written as %s", variable, path,
-		strings.Join(endings, " or "))
 }
 
 // checkReplaced returns an error if OUTPUT, whatever its path, is a file that is read: the result would replace it.
@@ -274,8 +239,8 @@ func checkReplaced(j *job) error {
 	}
 	for _, x := range []struct{ variable, path string }{
 		{"INPUT", j.in.Input},
-		{"EXPECT", j.Env("EXPECT")},
-		{"LABELS", j.Env("LABELS")},
+		{"EXPECT", j.in.Expect},
+		{"LABELS", j.in.Labels},
 	} {
 		files := []string{x.path}
 		entries, _ := os.ReadDir(x.path) // none of a file

@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/cli/scaffold"
 	"github.com/boardsmith/boardsmith/internal/cli/schemas"
@@ -29,23 +30,29 @@ import (
 //
 //	DRYRUN=1     prints what would be done, without doing it
 //	FROM         the board to start from
-func (Board) New(ctx context.Context, name string) error {
-	return doNamed(ctx, "board:new", name, newBoard)
+func (Board) New(ctx context.Context, name string) error { return doBoardNew(ctx, name) }
+
+var doBoardNew = namedTarget("board:new", newBoard)
+
+// boardNewInputs are the variables of board:new.
+type boardNewInputs struct {
+	inputs.Dry
+	From string `var:"FROM"`
 }
 
 // newBoard writes the new board's file into the first folder of the search path, else into this one.
-func newBoard(ctx context.Context, c *console.Console, name string) error {
+func newBoard(ctx context.Context, c *console.Console, v boardNewInputs, name string) error {
 	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return err
 	}
 	path := builder.Path
-	from := c.Env("FROM")
+	from := v.From
 	if from == "" {
 		return failure.New(failure.Config, "name the most similar board: FROM=nucleo_f746zg", "FROM names no board")
 	}
 	folder := ownFolder(c, path)
-	if c.Env.On("DRYRUN") {
+	if c.DryRun {
 		return c.Would("make board %s from %s in %s", name, from, filepath.Join(c.Shown(folder), "boards"))
 	}
 	files, err := scaffold.Board(folder, name, from, path)
@@ -85,13 +92,19 @@ type Model mg.Namespace
 //
 //	DRYRUN=1     prints what would be done, without doing it
 //	FROM         the C file or header with the function
-func (Model) New(ctx context.Context, function string) error {
-	return doNamed(ctx, "model:new", function, newModel)
+func (Model) New(ctx context.Context, function string) error { return doModelNew(ctx, function) }
+
+var doModelNew = namedTarget("model:new", newModel)
+
+// modelNewInputs are the variables of model:new.
+type modelNewInputs struct {
+	inputs.Dry
+	From string `var:"FROM"`
 }
 
 // newModel writes the description beside the file.
-func newModel(ctx context.Context, c *console.Console, function string) error {
-	from := c.Env("FROM")
+func newModel(ctx context.Context, c *console.Console, v modelNewInputs, function string) error {
+	from := v.From
 	if from == "" {
 		return failure.New(failure.Config, "name the C file or header that declares the function: FROM=kws.h",
 			"FROM names no file")
@@ -109,7 +122,7 @@ func newModel(ctx context.Context, c *console.Console, function string) error {
 		return err
 	}
 	file := filepath.Join(filepath.Dir(c.Abs(from)), draft.Name+".json")
-	if c.Env.On("DRYRUN") {
+	if c.DryRun {
 		return c.Would("describe %s of %s in %s", function, from, c.Shown(file))
 	}
 	if err := draft.Write(file); err != nil {
@@ -132,13 +145,19 @@ type Template mg.Namespace
 //
 //	DRYRUN=1     prints what would be done, without doing it
 //	FROM         the shipped template to copy
-func (Template) New(ctx context.Context, folder string) error {
-	return doNamed(ctx, "template:new", folder, newTemplate)
+func (Template) New(ctx context.Context, folder string) error { return doTemplateNew(ctx, folder) }
+
+var doTemplateNew = namedTarget("template:new", newTemplate)
+
+// templateNewInputs are the variables of template:new.
+type templateNewInputs struct {
+	inputs.Dry
+	From string `var:"FROM" default:"baremetal"`
 }
 
-func newTemplate(_ context.Context, c *console.Console, folder string) error {
-	from := cmp.Or(c.Env("FROM"), "baremetal")
-	if c.Env.On("DRYRUN") {
+func newTemplate(_ context.Context, c *console.Console, v templateNewInputs, folder string) error {
+	from := v.From
+	if c.DryRun {
 		return c.Would("copy template %s to %s", from, folder)
 	}
 	template, board, err := scaffold.Template(folder, from)
@@ -158,13 +177,16 @@ func newTemplate(_ context.Context, c *console.Console, folder string) error {
 // Variables:
 //
 //	DRYRUN=1     prints what would be done, without doing it
-func Schemas(ctx context.Context, folder string) error {
-	return doNamed(ctx, "schemas", folder, writeSchemas)
-}
+func Schemas(ctx context.Context, folder string) error { return doSchemas(ctx, folder) }
 
-func writeSchemas(_ context.Context, c *console.Console, folder string) error {
+var doSchemas = namedTarget("schemas", writeSchemas)
+
+// schemasInputs are the variables of schemas.
+type schemasInputs struct{ inputs.Dry }
+
+func writeSchemas(_ context.Context, c *console.Console, _ schemasInputs, folder string) error {
 	dir := c.Abs(folder)
-	if c.Env.On("DRYRUN") {
+	if c.DryRun {
 		return c.Would("write the schemas to %s", c.Shown(dir))
 	}
 	names, err := schemas.Write(dir)

@@ -139,7 +139,7 @@ func TestScript(t *testing.T) {
 			e.Setenv("OWN", filepath.Join(root, "examples", "own-repo"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("MAGE", filepath.Join(s.bin, "mage"))
-			if pyocd, err := findProgram(os.Getenv, "pyocd"); err == nil { // it may lie in the user's state folder
+			if pyocd, err := findProgram("pyocd"); err == nil { // it may lie in the user's state folder
 				e.Setenv("PYOCD", pyocd)
 			}
 			return nil
@@ -153,7 +153,7 @@ func TestScript(t *testing.T) {
 			case "debian":
 				return toolbox.OnDebian(), nil
 			case "pyocd":
-				_, err := findProgram(os.Getenv, "pyocd")
+				_, err := findProgram("pyocd")
 				return err == nil, nil
 			case "mount": // in a namespace of its own
 				return exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "none", t.TempDir()).Run() == nil, nil

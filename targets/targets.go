@@ -26,31 +26,44 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 )
 
-// do runs a target that needs the environment only.
-func do(ctx context.Context, step string, target func(context.Context, *console.Console) error) error {
+// do runs a target that reads the variables V.
+func do[V any](ctx context.Context, step string, f func(context.Context, *console.Console, V) error) error {
 	c := console.Current()
-	return c.Do(ctx, step, func(ctx context.Context) error { return target(ctx, c) })
+	return c.Do(ctx, step, func(ctx context.Context) error {
+		var v V
+		if err := c.Read(&v); err != nil {
+			return err
+		}
+		return f(ctx, c, v)
+	})
 }
 
-// doNamed runs a target with an argument: the name or the folder of what it is about.
-func doNamed(ctx context.Context, step, arg string, f func(context.Context, *console.Console, string) error) error {
-	return do(ctx, step, func(ctx context.Context, c *console.Console) error { return f(ctx, c, arg) })
+// target returns what mage calls for a target that reads the variables V.
+func target[V any](step string, f func(context.Context, *console.Console, V) error) func(context.Context) error {
+	console.Declare(step, *new(V))
+	return func(ctx context.Context) error { return do(ctx, step, f) }
 }
 
-// doJob runs a target that uses a project or a device.
-func doJob(ctx context.Context, step string, target func(context.Context, *job) error) error {
-	return doJobOf(ctx, step, "", target)
+// namedTarget is target with an argument: the name or the folder of what it is about.
+func namedTarget[V any](
+	step string, f func(ctx context.Context, c *console.Console, v V, arg string) error,
+) func(ctx context.Context, arg string) error {
+	console.Declare(step, *new(V))
+	return func(ctx context.Context, arg string) error {
+		return do(ctx, step, func(ctx context.Context, c *console.Console, v V) error { return f(ctx, c, v, arg) })
+	}
 }
 
-// doJobOf is doJob for a target whose new projects are of app, unless the user chose one: a value of APP.
-func doJobOf(ctx context.Context, step, app string, target func(context.Context, *job) error) error {
-	return do(ctx, step, func(ctx context.Context, c *console.Console) error {
-		return forBoards(ctx, c, func() error {
-			j, err := openJob(ctx, c, app)
+// jobTarget is target with a project or a device. app is the APP of its new projects, unless the user chose one; "":
+// none.
+func jobTarget[V any](step, app string, f func(context.Context, *job, V) error) func(context.Context) error {
+	return target(step, func(ctx context.Context, c *console.Console, v V) error {
+		return forBoards(ctx, c, func(shared inputs.Variables) error {
+			j, err := openJob(ctx, c, app, shared)
 			if err != nil {
 				return err
 			}
-			return target(ctx, j)
+			return f(ctx, j, v)
 		})
 	})
 }
@@ -60,8 +73,8 @@ var ofSeveral = []string{"reproduce", "serve", "tune"}
 
 // boardNames returns the boards of BOARD; one without a name if it is not set. Of several, each must be known: a wrong
 // name is an error before the work for the others.
-func boardNames(ctx context.Context, c *console.Console) ([]string, error) {
-	names := strings.Split(c.Env("BOARD"), ",")
+func boardNames(ctx context.Context, c *console.Console, text string) ([]string, error) {
+	names := strings.Split(text, ",")
 	if len(names) == 1 {
 		return names, nil
 	}
@@ -72,8 +85,7 @@ func boardNames(ctx context.Context, c *console.Console) ([]string, error) {
 	var unknown []error
 	for i, name := range names {
 		if names[i] = strings.TrimSpace(name); names[i] == "" {
-			return nil, failure.New(failure.Config, "write one comma between two boards", "BOARD=%s has an empty name",
-				c.Env("BOARD"))
+			return nil, failure.New(failure.Config, "write one comma between two boards", "BOARD=%s has an empty name", text)
 		}
 		board := names[i]
 		if slices.Contains(ofSeveral, c.Step()) {
@@ -87,36 +99,28 @@ func boardNames(ctx context.Context, c *console.Console) ([]string, error) {
 
 // forBoards runs a target for each of the boards of BOARD, one after the other, also after a failure. It returns the
 // errors of all.
-func forBoards(ctx context.Context, c *console.Console, target func() error) error {
-	env := c.Env
-	names, err := boardNames(ctx, c)
+func forBoards(ctx context.Context, c *console.Console, f func(inputs.Variables) error) error {
+	var v inputs.Variables
+	if err := c.Read(&v); err != nil {
+		return err
+	}
+	names, err := boardNames(ctx, c, v.Board)
 	if err != nil {
 		return err
 	}
-	defer func() { c.Env = env }()
-	setBoard := func(text string) {
-		c.Env = func(variable string) string {
-			if variable == "BOARD" {
-				return text
-			}
-			return env(variable)
-		}
+	if len(names) == 1 || slices.Contains(ofSeveral, c.Step()) {
+		v.Board = strings.Join(names, ",")
+		return f(v)
 	}
-	if len(names) == 1 {
-		return target()
-	}
-	if slices.Contains(ofSeveral, c.Step()) {
-		setBoard(strings.Join(names, ","))
-		return target()
-	}
-	if err := cmp.Or(checkList("BOARD", names, strings.Clone), checkShared(c, len(names))); err != nil {
+	if err := cmp.Or(checkList("BOARD", names, strings.Clone), checkShared(c, v, len(names))); err != nil {
 		return err
 	}
+
 	var failed []error
 	for _, name := range names {
-		setBoard(name)
+		v.Board = name
 		c.Notef("%s: board %s", c.Step(), name)
-		err := target()
+		err := errors.Join(f(v), current.close())
 		if ctx.Err() != nil {
 			return err
 		}
@@ -128,13 +132,12 @@ func forBoards(ctx context.Context, c *console.Console, target func() error) err
 }
 
 // checkShared returns an error for a file that the target would write for each of the boards: only the last would stay.
-func checkShared(c *console.Console, boards int) error {
-	for _, name := range []string{"OUTPUT", "TRACE"} {
-		text := c.Env(name)
-		if text == "" || c.Step() == "build" && c.Env("APP") != inputs.Library {
+func checkShared(c *console.Console, v inputs.Variables, boards int) error {
+	for _, x := range [][2]string{{"OUTPUT", v.Output}, {"TRACE", v.Trace}} {
+		if x[1] == "" || c.Step() == "build" && v.App != inputs.Library {
 			continue
 		}
-		return failure.New(failure.Config, "leave it out, or name one board", "%s=%s is for one of %d boards", name, text,
+		return failure.New(failure.Config, "leave it out, or name one board", "%s=%s is for one of %d boards", x[0], x[1],
 			boards)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/templatecheck"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
@@ -28,11 +29,19 @@ import (
 //	BOARD        a board's name: mage boards lists them [host]
 //	DRYRUN=1     prints the checks that would run
 func (Template) Check(ctx context.Context, nameOrFolder string) error {
-	return doNamed(ctx, "template:check", nameOrFolder, checkTemplate)
+	return doTemplateCheck(ctx, nameOrFolder)
 }
 
-func checkTemplate(ctx context.Context, c *console.Console, template string) error {
-	if c.Env.On("DRYRUN") {
+var doTemplateCheck = namedTarget("template:check", checkTemplate)
+
+// templateCheckInputs are the variables of template:check.
+type templateCheckInputs struct {
+	inputs.Dry
+	Board string `var:"BOARD"`
+}
+
+func checkTemplate(ctx context.Context, c *console.Console, v templateCheckInputs, template string) error {
+	if c.DryRun {
 		var names []string
 		for _, check := range templatecheck.List() {
 			c.Printf("%-10s %s", check.Name, check.Doc)
@@ -51,7 +60,7 @@ func checkTemplate(ctx context.Context, c *console.Console, template string) err
 	bar := c.Start("checking template "+template, 0)
 	defer bar.End()
 	trial := templatecheck.Trial{
-		Spec: project.Spec{Board: c.Env("BOARD"), Template: template, Archive: model}, Run: runsSample,
+		Spec: project.Spec{Board: v.Board, Template: template, Archive: model}, Run: runsSample,
 	}
 	checked, skipped, failed := 0, 0, 0
 	err = templatecheck.Run(ctx, builder, trial, func(r templatecheck.Check) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
@@ -23,11 +24,18 @@ import (
 //	BOARD        a board's name: mage boards lists them [host]
 //	TEMPLATE     a template's name, path or git place [the board's own]
 //	DRYRUN=1     prints what would be done, without doing it
-func (Template) Export(ctx context.Context, folder string) error {
-	return doNamed(ctx, "template:export", folder, exportTemplate)
+func (Template) Export(ctx context.Context, folder string) error { return doExport(ctx, folder) }
+
+var doExport = namedTarget("template:export", exportTemplate)
+
+// exportInputs are the variables of template:export.
+type exportInputs struct {
+	inputs.Dry
+	Board    string `var:"BOARD"`
+	Template string `var:"TEMPLATE"`
 }
 
-func exportTemplate(ctx context.Context, c *console.Console, folder string) error {
+func exportTemplate(ctx context.Context, c *console.Console, v exportInputs, folder string) error {
 	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return err
@@ -37,9 +45,9 @@ func exportTemplate(ctx context.Context, c *console.Console, folder string) erro
 		return err
 	}
 	e := projectapi.Export{
-		Board: cmp.Or(c.Env("BOARD"), config.Board), Path: builder.Path, Templates: map[string]string{},
+		Board: cmp.Or(v.Board, config.Board), Path: builder.Path, Templates: map[string]string{},
 	}
-	if template := cmp.Or(c.Env("TEMPLATE"), config.Template); template != "" {
+	if template := cmp.Or(v.Template, config.Template); template != "" {
 		e.Template = filepath.Base(template)
 	}
 	for name, place := range builder.Templates {
@@ -51,7 +59,7 @@ func exportTemplate(ctx context.Context, c *console.Console, folder string) erro
 		e.Templates[name] = place
 	}
 	dir := c.Abs(folder)
-	if c.Env.On("DRYRUN") {
+	if c.DryRun {
 		return c.Would("write a template folder for TVM to %s", c.Shown(dir))
 	}
 	built, err := scratch.Make("boardsmith-export-")

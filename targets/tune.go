@@ -44,9 +44,9 @@ import (
 //	TRACKER      HOST:PORT of TVM's tracker, where serve offers boards: tvm.md [the boards of this computer]
 //	KEY          without BOARD, keys are names of boards [with TRACKER the boards' names, else …]
 //	PRIORITY     with TRACKER: a number [1]
-func Tune(ctx context.Context) error {
-	return doJob(ctx, "tune", func(ctx context.Context, j *job) error { return j.tuning().Tune(ctx) })
-}
+func Tune(ctx context.Context) error { return doTune(ctx) }
+
+var doTune = tuningTarget("tune", (*tuning.Job).Tune)
 
 // Reproduce measures the candidate ID of the tuning run RUN once more.
 //
@@ -62,9 +62,9 @@ func Tune(ctx context.Context) error {
 //	DRYRUN=1     prints what would be done, without doing it
 //	RUN          the folder of one
 //	ID           the candidate to measure again
-func Reproduce(ctx context.Context) error {
-	return doJob(ctx, "reproduce", func(ctx context.Context, j *job) error { return j.tuning().Reproduce(ctx) })
-}
+func Reproduce(ctx context.Context) error { return doReproduce(ctx) }
+
+var doReproduce = tuningTarget("reproduce", (*tuning.Job).Reproduce)
 
 // Serve offers the boards of BOARD to TVM's tuners over the network, until Ctrl-C: docs/tvm.md. TRACKER is TVM's
 // tracker, KEY the boards' names there; LISTEN and ALLOW are addresses of this computer and networks of clients.
@@ -88,10 +88,15 @@ func Reproduce(ctx context.Context) error {
 //	KEY          the boards' keys, separated by commas, in the order … [with TRACKER the boards' names, else …]
 //	LISTEN       address and port of the first board [127.0.0.1:0]
 //	ALLOW        networks and addresses of clients, separated by commas [all]
-func Serve(ctx context.Context) error {
-	return doJob(ctx, "serve", func(ctx context.Context, j *job) error { return j.tuning().Serve(ctx) })
-}
+func Serve(ctx context.Context) error { return doServe(ctx) }
 
-func (j *job) tuning() *tuning.Job {
-	return &tuning.Job{Console: j.Console, In: j.in, Desk: j.desk(), Builder: j.builder()}
+var doServe = tuningTarget("serve", (*tuning.Job).Serve)
+
+// tuningTarget is jobTarget with a job of package tuning.
+func tuningTarget[V any](
+	step string, f func(*tuning.Job, context.Context, V) error,
+) func(context.Context) error {
+	return jobTarget(step, "", func(ctx context.Context, j *job, v V) error {
+		return f(&tuning.Job{Console: j.Console, In: j.in, Desk: j.desk(), Builder: j.builder()}, ctx, v)
+	})
 }

@@ -25,9 +25,17 @@ import (
 //
 //	DRYRUN=1     prints what would be done, without doing it
 //	NAME         the one place to look up, URL@REVISION [all places]
-func Update(ctx context.Context) error { return do(ctx, "update", updatePlaces) }
+func Update(ctx context.Context) error { return doUpdate(ctx) }
 
-func updatePlaces(ctx context.Context, c *console.Console) error {
+var doUpdate = target("update", updatePlaces)
+
+// updateInputs are the variables of update.
+type updateInputs struct {
+	inputs.Dry
+	Name string `var:"NAME"`
+}
+
+func updatePlaces(ctx context.Context, c *console.Console, v updateInputs) error {
 	config, err := boardsmithjson.Find(c.Dir)
 	if err != nil {
 		return err
@@ -40,7 +48,7 @@ func updatePlaces(ctx context.Context, c *console.Console) error {
 	places := append(config.Refs(), pinned...) // those of TEMPLATE and LIBRARIES are in the lock file only
 	slices.Sort(places)
 	places = slices.Compact(places)
-	if name := c.Env("NAME"); name != "" {
+	if name := v.Name; name != "" {
 		if !slices.Contains(places, name) {
 			next := "choose one of: " + strings.Join(places, ", ")
 			if len(places) == 0 {
@@ -51,7 +59,7 @@ func updatePlaces(ctx context.Context, c *console.Console) error {
 		}
 		places = []string{name}
 	}
-	if c.Env.On("DRYRUN") {
+	if c.DryRun {
 		return c.Would("look up %d places", len(places))
 	}
 	builder := newBuilder(c, config)

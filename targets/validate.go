@@ -3,7 +3,6 @@
 package targets
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,12 +53,26 @@ import (
 //	LABELS       .npz or .npy with the class of each sample: release.md [those in INPUT, if there are any]
 //	COMPARE      exact, top1, abs=0.001, rel=0.01, or both, separated by a comma [exact]
 //	ACCURACY     how many per cent of the labels must be right [any]
-func Validate(ctx context.Context) error {
-	return doJobOf(ctx, "validate", boards.Standalone, validateModel)
+func Validate(ctx context.Context) error { return doValidate(ctx) }
+
+var doValidate = jobTarget("validate", boards.Standalone, validateModel)
+
+// validateInputs are the variables of validate.
+type validateInputs struct {
+	inputs.OfProject
+	inputs.OfCall
+	inputs.OfSet
+	inputs.Dry
+	Image  string `var:"IMAGE"`
+	Load   string `var:"LOAD"`
+	Input  string `var:"INPUT"`
+	Expect string `var:"EXPECT"`
+	Output string `var:"OUTPUT" write:".json"`
+	Trace  string `var:"TRACE"`
 }
 
-func validateModel(ctx context.Context, j *job) (err error) {
-	options, err := validateOptions(j.Console)
+func validateModel(ctx context.Context, j *job, v validateInputs) (err error) {
+	options, err := validateOptions(v.OfSet)
 	if err != nil {
 		return err
 	}
@@ -68,10 +81,10 @@ func validateModel(ctx context.Context, j *job) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(checkReplaced(j), checkOutput(j, ".json")); err != nil {
+	if err := checkReplaced(j); err != nil {
 		return err
 	}
-	if j.Env.On("DRYRUN") {
+	if j.DryRun {
 		if err := j.check(ctx); err != nil {
 			return err
 		}
@@ -105,16 +118,10 @@ func validateModel(ctx context.Context, j *job) (err error) {
 }
 
 // validateOptions reads what belongs to this target alone.
-func validateOptions(c *console.Console) (o validate.Options, err error) {
-	if o.Rule, err = validate.ParseRule(c.Env("COMPARE")); err != nil {
+func validateOptions(v inputs.OfSet) (o validate.Options, err error) {
+	o.Accuracy = v.Accuracy / 100
+	if o.Rule, err = validate.ParseRule(v.Compare); err != nil {
 		return o, fmt.Errorf("COMPARE: %w", err)
-	}
-	if text := c.Env("ACCURACY"); text != "" {
-		percent, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(percent > 0 && percent <= 100) {
-			return o, failure.Errorf(failure.Config, "ACCURACY=%s is not a number of per cent, above 0 to 100", text)
-		}
-		o.Accuracy = percent / 100
 	}
 	return o, nil
 }
@@ -175,7 +182,7 @@ func noSet() error {
 // chosenSet returns the set of INPUT, EXPECT and LABELS, and a description of its source. Without INPUT, the model's
 // examples are the set, or the test set of the bundled model; nil without these.
 func chosenSet(ctx context.Context, j *job, m *mlf.Model, digest string) (set *validate.Set, from string, err error) {
-	files := validate.Files{Inputs: j.in.Input, Expected: j.Env("EXPECT"), Labels: j.Env("LABELS"), Names: j.in.Names}
+	files := validate.Files{Inputs: j.in.Input, Expected: j.in.Expect, Labels: j.in.Labels, Names: j.in.Names}
 	from = files.Inputs
 	switch {
 	case from != "":
@@ -195,7 +202,7 @@ func chosenSet(ctx context.Context, j *job, m *mlf.Model, digest string) (set *v
 
 // checkCompared returns an error for COMPARE with a set of which nothing is compared. nil is a set of random inputs.
 func checkCompared(j *job, s *validate.Set) error {
-	rule := j.Env("COMPARE")
+	rule := j.in.Compare
 	if rule == "" || s != nil && (s.HasExpected() || s.HasLabels()) {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
@@ -22,16 +23,23 @@ import (
 //	BOARD        a board's name: mage boards lists them [host]
 //	TARGET       a named target of boardsmith.json
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
-func Wear(ctx context.Context) error { return doJob(ctx, "wear", listWear) }
+func Wear(ctx context.Context) error { return doWear(ctx) }
 
-func listWear(ctx context.Context, j *job) error {
+var doWear = jobTarget("wear", "", listWear)
+
+// wearInputs are the variables of wear.
+type wearInputs struct {
+	inputs.OnBoard
+}
+
+func listWear(ctx context.Context, j *job, _ wearInputs) error {
 	list, err := j.desk().Wear()
 	if err != nil {
 		return err
 	}
 	count := 0
 	for _, w := range list {
-		if j.in.Device != "" && !namesDevice(j, w) || j.Env("BOARD") != "" && w.Board != j.in.BoardName() {
+		if j.in.Device != "" && !namesDevice(j, w) || j.in.Variables.Board != "" && w.Board != j.in.BoardName() {
 			continue
 		}
 		count++

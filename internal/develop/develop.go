@@ -40,10 +40,34 @@ func Figures(ctx context.Context) error { return do(ctx, "figures", (*repository
 // A repository is boardsmith's own, in the console's working folder.
 type repository struct {
 	*console.Console
+	vars fuzzInputs
 	tally
 }
 
 func do(ctx context.Context, step string, f func(*repository, context.Context) error) error {
 	r := &repository{Console: console.Current()}
-	return r.Do(ctx, step, func(ctx context.Context) error { return f(r, ctx) })
+	return r.Do(ctx, step, func(ctx context.Context) error {
+		if err := r.Read(&r.vars); err != nil {
+			return err
+		}
+		return f(r, ctx)
+	})
+}
+
+// testInputs are the variables of test.
+type testInputs struct {
+	Seed  string `var:"SEED" default:"1"`
+	Check bool   `var:"CHECK"`
+}
+
+// fuzzInputs are the variables of the longer tests.
+type fuzzInputs struct {
+	testInputs
+	FuzzTime string `var:"FUZZTIME"`
+}
+
+func init() {
+	console.Declare("test", testInputs{})
+	console.Declare("test:full", fuzzInputs{})
+	console.Declare("test:soak", fuzzInputs{})
 }

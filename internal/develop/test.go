@@ -68,7 +68,7 @@ func (r *repository) testAll(ctx context.Context, level string, limit time.Durat
 	}
 
 	// The seed, of the random data of the Go tests and of their order, is printed so that a run can be repeated.
-	seed := cmp.Or(r.Env("SEED"), "1")
+	seed := r.vars.Seed
 	if seed == "random" {
 		seed = fmt.Sprint(rand.Uint32())
 	}
@@ -81,7 +81,7 @@ func (r *repository) testAll(ctx context.Context, level string, limit time.Durat
 	if level == "" {
 		err = r.testPlain(ctx, env, args)
 	} else {
-		err = r.testMore(ctx, env, args, cmp.Or(r.Env("FUZZTIME"), fuzzTime), scratch)
+		err = r.testMore(ctx, env, args, cmp.Or(r.vars.FuzzTime, fuzzTime), scratch)
 	}
 	if err == nil && level == drawn.Full {
 		_, err = r.measureGoals(ctx)
@@ -147,7 +147,7 @@ func (r *repository) goTestRaced(ctx context.Context, env []string, args ...stri
 // setupForTests installs missing tools if that needs no password and CHECK is not set. Otherwise the tests that need
 // them are skipped with that reason.
 func (r *repository) setupForTests(ctx context.Context) error {
-	if r.Env.On("CHECK") {
+	if r.vars.Check {
 		return nil
 	}
 	err := toolbox.Setup(ctx, r.Console)

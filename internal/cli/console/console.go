@@ -26,8 +26,10 @@ import (
 // stderr. With JSON lines on stdout the results for people go to stderr too. Its methods may be called from many
 // goroutines; its fields are changed by targets only, which run one after the other.
 type Console struct {
-	Env Environ
-	Dir string // the working folder
+	Env     Environ
+	Dir     string // the working folder
+	DryRun  bool   // the running target lists only what it would do
+	Verbose bool
 
 	stdout   io.Writer
 	people   io.Writer       // results for people: stdout, or notes with JSON=1
@@ -79,7 +81,7 @@ func New(env Environ, stdout, stderr io.Writer) *Console {
 // readJSON reads JSON, which decides what stdout takes.
 func (c *Console) readJSON() {
 	c.people, c.json = c.stdout, nil
-	if c.Env.On("JSON") {
+	if IsOn(c.Env("JSON")) {
 		c.people, c.json = c.notes, c.stdout
 	}
 }

@@ -2,7 +2,6 @@ package console
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -156,7 +155,7 @@ func TestSwitches(t *testing.T) {
 	for value, want := range map[string]bool{
 		"": false, "0": false, "no": false, "No": false, "off": false, "FALSE": false, "1": true, "yes": true, "2": true,
 	} {
-		if got := Environ(func(string) string { return value }).On("VERBOSE"); got != want {
+		if got := IsOn(value); got != want {
 			t.Errorf("VERBOSE=%s is on: %v, want %v", value, got, want)
 		}
 	}
@@ -268,7 +267,6 @@ func TestForms(t *testing.T) {
 		{"monitor", empty, "LOG", "on", false, true},
 		{"update", empty, "NAME", "DESKTOP-7F3", false, true},
 		{"update", empty, "NAME", "https://example.org/x.git@v1", true, false},
-		{"devices", empty, "NAME", "https://example.org/x.git@v1", false, false},
 	} {
 		var out bytes.Buffer
 		console := New(func(name string) string { return map[string]string{c.name: c.value}[name] }, &out, &out)
@@ -316,30 +314,88 @@ func TestOwnTargets(t *testing.T) {
 	}
 }
 
-// TestLimited: to a target, our variables that its help does not list are not set; those of other programs are.
-func TestLimited(t *testing.T) {
-	dir := t.TempDir()
-	testkit.Must(t, os.WriteFile(filepath.Join(dir, "boardsmith.json"), []byte(`{"targets": {"x": {}}}`), 0o644))
-	set := func(name string) string {
-		return cmp.Or(map[string]string{"IMAGE": "running", "LABELS": "x.npz", "NAME": "x@y"}[name], "value of "+name)
+func init() {
+	type common struct {
+		Board  string `var:"BOARD"`
+		Model  string `var:"MODEL"`
+		Target string `var:"TARGET"`
 	}
-	for _, target := range strings.Fields(projectTargets + "demo embed erase monitor wear boards board:check setup") {
-		c := New(set, io.Discard, io.Discard)
-		c.Dir = dir
-		err := c.Do(t.Context(), target, func(context.Context) error {
-			for _, variable := range append(Variables(), "PATH", "OPENOCD") {
-				want := ""
-				if readers[variable] == "" || Reads(target, variable) {
-					want = set(variable)
-				}
-				if got := c.Env(variable); got != want {
-					t.Errorf("%s reads %s=%q, want %q", target, variable, got, want)
+	type run struct {
+		common
+		Image  string        `var:"IMAGE"`
+		Trace  string        `var:"TRACE"`
+		DryRun bool          `var:"DRYRUN"`
+		Repeat int           `var:"REPEAT" default:"10" range:"1 99" else:" is not a number" next:"REPEAT=9"`
+		Load   string        `var:"LOAD" of:"flash ram"`
+		Output string        `var:"OUTPUT" write:".npz .npy"`
+		Wait   time.Duration `var:"WAIT"`
+		Uses   []string      `var:"LIBRARIES"`
+	}
+	for target, variables := range map[string]any{
+		"build": common{}, "measure": common{}, "run": run{}, "flash": run{}, "clean": run{},
+		"tune": struct {
+			Proposer string `var:"PROPOSER"`
+		}{}, "validate": struct {
+			Labels string `var:"LABELS"`
+		}{},
+		"monitor": struct {
+			Log string `var:"LOG"`
+		}{}, "update": struct {
+			Name string `var:"NAME"`
+		}{},
+	} {
+		Declare(target, variables)
+	}
+}
+
+// TestRead: a field has the variable's text in its kind, its default if the variable is not set, and nothing if the
+// target does not read it.
+func TestRead(t *testing.T) {
+	t.Chdir(t.TempDir())
+	type variables struct {
+		Repeat int           `var:"REPEAT" default:"10" range:"1 99" else:" is not a number" next:"REPEAT=9"`
+		Load   string        `var:"LOAD" of:"flash ram"`
+		Output string        `var:"OUTPUT" write:".npz .npy"`
+		Wait   time.Duration `var:"WAIT"`
+		DryRun bool          `var:"DRYRUN"`
+		Uses   []string      `var:"LIBRARIES"`
+		Labels string        `var:"LABELS"` // not of run
+	}
+	for text, want := range map[string]string{
+		"":                         "{10   0s false [] }",
+		"REPEAT=7 LOAD=ram":        "{7 ram  0s false [] }",
+		"WAIT=60 DRYRUN=yes":       "{10   1m0s true [] }",
+		"WAIT=2m DRYRUN=off":       "{10   2m0s false [] }",
+		"LIBRARIES=nn,../a,, ":     "{10   0s false [nn ../a] }",
+		"OUTPUT=x.npz LABELS=none": "{10  x.npz 0s false [] }",
+		"REPEAT=0":                 "REPEAT=0 is not a number",
+		"REPEAT=NaN":               "REPEAT=NaN is not a number",
+		"REPEAT=100":               "REPEAT=100 is not a number",
+		"LOAD=rm":                  `LOAD=rm is none of flash, ram; did you mean "ram"?`,
+		"OUTPUT=x.csv":             "OUTPUT=x.csv: the file is written as .npz or .npy",
+		"WAIT=soon":                "WAIT=soon is not a positive duration",
+	} {
+		c := New(func(name string) string {
+			for word := range strings.FieldsSeq(text) {
+				if value, ok := strings.CutPrefix(word, name+"="); ok {
+					return value
 				}
 			}
-			return nil
-		})
-		if err != nil || c.Env("MODEL") != set("MODEL") {
-			t.Errorf("%s: %v, and then MODEL=%q", target, err, c.Env("MODEL"))
+			return ""
+		}, io.Discard, io.Discard)
+		c.step = "run"
+		var v variables
+		var got string
+		if err := c.Read(&v); err != nil {
+			got = err.Error()
+			if failure.Of(err) != failure.Config {
+				t.Errorf("%s: class %s", text, failure.Of(err))
+			}
+		} else {
+			got = fmt.Sprint(v)
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -71,41 +70,4 @@ func failureClasses(t *testing.T) []failure.Class {
 		return true
 	})
 	return all
-}
-
-// TestInputsAreDocumented: each variable that the targets read is in docs/command-line.md or, if a check reads it, in
-// CONTRIBUTING.md, and in readers, the list of those that tests must not inherit.
-func TestInputsAreDocumented(t *testing.T) {
-	doc := readDoc(t, "command-line.md") + readDoc(t, "../CONTRIBUTING.md")
-	var files []string
-	for _, folder := range []string{"../../../targets", ".", "../../develop", "../inputs", "../toolbox", "../tuning"} {
-		paths, err := filepath.Glob(folder + "/*.go")
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, paths...)
-	}
-	read := regexp.MustCompile(`[eE]nv(?:\.On)?\("([A-Z_]+)"\)`)
-	count := 0
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range read.FindAllStringSubmatch(string(source), -1) {
-			count++
-			if !regexp.MustCompile("(?m)^\\| `" + m[1] + "(=1)?` \\|").MatchString(doc) {
-				t.Errorf("%s reads %s, which neither docs/command-line.md nor CONTRIBUTING.md lists", file, m[1])
-			}
-			if readers[m[1]] == "" {
-				t.Errorf("%s reads %s, which readers does not list", file, m[1])
-			}
-		}
-	}
-	if count < 15 {
-		t.Errorf("found only %d variables: the pattern is wrong", count)
-	}
 }

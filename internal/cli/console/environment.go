@@ -13,9 +13,9 @@ import (
 // An Environ reads environment variables. An empty one counts as unset.
 type Environ func(string) string
 
-// On reports whether a switch is on: set to anything but 0, false, no or off.
-func (e Environ) On(name string) bool {
-	switch strings.ToLower(e(name)) {
+// IsOn reports whether the text of a switch is on: set to anything but 0, false, no or off.
+func IsOn(text string) bool {
+	switch strings.ToLower(text) {
 	case "", "0", "false", "no", "off":
 		return false
 	}
@@ -27,7 +27,7 @@ func ToolEnv() []string {
 	var env []string
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
-		if readers[name] == "" && !strings.HasPrefix(name, "MAGEFILE_") {
+		if readers[name] == nil && !strings.HasPrefix(name, "MAGEFILE_") {
 			env = append(env, v)
 		}
 	}
@@ -52,7 +52,7 @@ func (c *Console) typed() (words []string) {
 // target calls are not checked: what it reads is unknown.
 func (c *Console) checkInputs() error {
 	for _, arg := range c.args {
-		if name, _, ok := strings.Cut(arg, "="); ok && readers[name] != "" {
+		if name, _, ok := strings.Cut(arg, "="); ok && readers[name] != nil {
 			return failure.New(failure.Config, "write it before the command: "+arg+" "+c.Mage(c.step),
 				"%s is no target: inputs are environment variables", arg)
 		}
@@ -62,7 +62,7 @@ func (c *Console) checkInputs() error {
 		return nil
 	}
 	for _, name := range misleading {
-		targets := Readers(name)
+		targets := readers[name]
 		isTyped := func(target string) bool { return slices.Contains(typed, target) }
 		ofRun := slices.Contains(targets, "tune") && (c.step == "report" || c.step == "reproduce") // what was tuned with it
 		if c.Env(name) == "" || ofRun || slices.ContainsFunc(targets, isTyped) {

@@ -76,7 +76,7 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 		err = c.checkNames()
 	}
 	if err == nil {
-		c.Env = c.limited(c.Env)
+		c.DryRun, c.Verbose = Reads(step, "DRYRUN") && IsOn(c.Env("DRYRUN")), IsOn(c.Env("VERBOSE"))
 		err = target(ctx)
 	}
 	c.endProgress()

@@ -1,10 +1,11 @@
-// This file is the list of the variables that targets read, and compares the environment with it.
+// This file lists the variables that targets read, and compares the environment with the list.
 
 package console
 
 import (
 	"maps"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,94 +15,30 @@ import (
 	"github.com/boardsmith/boardsmith/internal/spelling"
 )
 
-// projectTargets are those that work on a project.
-const projectTargets = " generate build flash run call size validate measure release debug clean tune report "
+// readers lists the targets that read each variable, "*" for all of them; to others it is not set. The variables are
+// explained in docs/command-line.md and CONTRIBUTING.md.
+var readers = map[string][]string{}
 
-// readers lists the variables that targets read, with these targets: names, @project for projectTargets, * for all. To
-// other targets the variable is not set (Console.Do). docs/command-line.md and CONTRIBUTING.md explain the variables.
-var readers = map[string]string{
-	"BOARD": "@project erase monitor devices wear doctor setup embed serve reproduce board:accept template:check " +
-		"template:export emulated:up emulated:down emulated:erase emulated:swap",
-	"MODEL":       "@project embed erase monitor",
-	"MODEL_NAME":  "@project embed erase monitor",
-	"APP":         "@project erase monitor",
-	"OPTIONS":     "@project embed serve board:accept",
-	"PLACE":       "@project serve",
-	"LIBRARIES":   "@project embed serve",
-	"TEMPLATE":    "@project serve board:svd board:accept template:export",
-	"FIXED_INPUT": "generate build flash run size release debug report",
-	"PARAMS":      "embed build size release",
-	"PROJECT":     "@project erase monitor",
-	"TARGET": "@project erase monitor devices wear serve reproduce board:accept emulated:up emulated:down " +
-		"emulated:erase emulated:swap",
-	"DEVICE": "@project erase monitor devices wear serve reproduce board:accept emulated:up emulated:down " +
-		"emulated:erase emulated:swap",
-	"PROGRAMMER": "flash erase run call validate measure debug monitor devices tune serve reproduce board:accept",
-	"IMAGE":      "flash run call validate debug",
-	"LOAD":       "demo validate run",
-	"WAIT":       "flash erase run call validate measure debug monitor tune serve reproduce board:accept",
-	"TRACE":      "run call validate measure monitor",
-	"INPUT":      "run validate measure tune",
-	"OUTPUT":     "build run call monitor validate measure release tune serve report board:accept",
-	"REPEAT":     "run measure tune",
-	"SEED":       "run measure tune test test:full test:soak",
-	"TIMEOUT":    "run call validate measure tune serve reproduce flash monitor debug board:accept",
-	"FORCE": "generate build clean flash erase release run call validate measure debug monitor tune serve reproduce " +
-		"board:accept",
-	"DRYRUN": "generate build flash erase run call validate measure release tune report reproduce debug " +
-		"serve template:export template:new template:check board:new board:accept model:new schemas " +
-		"embed clean setup update",
-	"JSON":              "*",
-	"VERBOSE":           "*",
-	"TERM":              "*",
-	"FRESH":             "build",
-	"BAUD":              "monitor",
-	"RESET":             "monitor",
-	"TIMESTAMPS":        "monitor",
-	"LOG":               "monitor",
-	"ATTACH":            "debug",
-	"SERVE":             "debug",
-	"EXPECT":            "tune measure validate",
-	"LABELS":            "measure validate",
-	"COMPARE":           "measure validate",
-	"ACCURACY":          "measure validate",
-	"PRODUCT":           "release",
-	"VERSION":           "release",
-	"BASELINE":          "report measure",
-	"LIMITS":            "measure",
-	"UPDATE":            "measure",
-	"STRICT":            "measure",
-	"CURRENT":           "measure",
-	"PIN":               "measure",
-	"VOLTS":             "measure",
-	"SPACE":             "tune",
-	"CANDIDATES":        "tune",
-	"PROPOSER":          "tune",
-	"TRIALS":            "tune",
-	"CONFIRM":           "tune",
-	"RETRY":             "tune",
-	"TRACKER":           "tune serve",
-	"KEY":               "tune serve",
-	"PRIORITY":          "tune",
-	"LISTEN":            "serve",
-	"ALLOW":             "serve",
-	"RUN":               "report reproduce",
-	"ID":                "reproduce",
-	"CSV":               "report measure",
-	"FROM":              "board:new model:new template:new",
-	"SVD":               "board:svd",
-	"EXCEPT":            "board:svd",
-	"SHORT":             "board:accept",
-	"BY":                "board:accept",
-	"SAVE":              "devices",
-	"NAME":              "update",
-	"CHECK":             "setup test test:full test:soak",
-	"BOARDSMITH_PATH":   "*",
-	"BOARDSMITH_LEDGER": "*",
-	"CACHE_MIB":         "*",
-	"FUNC":              "call",
-	"ARGS":              "call",
-	"FUZZTIME":          "test:full test:soak",
+// every names the variables that all targets read.
+type every struct {
+	JSON    bool   `var:"JSON"`
+	Verbose bool   `var:"VERBOSE"`
+	Term    string `var:"TERM"`
+	Path    string `var:"BOARDSMITH_PATH"`
+	Ledger  string `var:"BOARDSMITH_LEDGER"`
+	Cache   string `var:"CACHE_MIB"`
+}
+
+func init() { Declare("*", every{}) }
+
+// Declare adds a target and the struct of the variables that it reads: those in the tags of its fields, as Read has
+// them. Call it while packages are initialized.
+func Declare(target string, variables any) {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(variables)) {
+		if name, ok := f.Tag.Lookup("var"); ok {
+			readers[name] = append(readers[name], target)
+		}
+	}
 }
 
 // shared are variables that other systems set, too: WSL sets NAME, CI sets IMAGE, LABELS and TARGET, and scripts are
@@ -136,14 +73,9 @@ func IsSwitch(value string) bool { return switchWord.MatchString(value) }
 // Variables returns the names of the variables that targets read, sorted.
 func Variables() []string { return slices.Sorted(maps.Keys(readers)) }
 
-// Readers returns the targets that read a variable, in the order of the list.
-func Readers(variable string) []string {
-	return strings.Fields(strings.Replace(readers[variable], "@project", projectTargets, 1))
-}
-
 // Reads reports whether a target reads a variable.
 func Reads(target, variable string) bool {
-	return readers[variable] == "*" || slices.Contains(Readers(variable), target)
+	return slices.Contains(readers[variable], "*") || slices.Contains(readers[variable], target)
 }
 
 // withoutOthers returns an environment without values of other systems. A note names those that the running target
@@ -169,28 +101,6 @@ func (c *Console) withoutOthers(env Environ) Environ {
 		}
 		return env(name)
 	}
-}
-
-// limited returns an environment in which our variables that the running target does not read are not set. Those of
-// other programs are.
-func (c *Console) limited(env Environ) Environ {
-	return func(name string) string {
-		if _, ours := readers[name]; ours && !Reads(c.step, name) {
-			return ""
-		}
-		return env(name)
-	}
-}
-
-// Inputs returns the variables that the running target reads, and their values.
-func (c *Console) Inputs() map[string]string {
-	values := map[string]string{}
-	for name := range readers {
-		if Reads(c.step, name) {
-			values[name] = c.Env(name)
-		}
-	}
-	return values
 }
 
 // checkNames looks for variables of the environment whose names resemble that of one that the running target reads. It
@@ -226,7 +136,7 @@ func (c *Console) checkNames() error {
 // isTarget reports whether a target of that name reads any variable but those of all targets.
 func isTarget(name string) bool {
 	for variable := range readers {
-		if slices.Contains(Readers(variable), name) {
+		if slices.Contains(readers[variable], name) {
 			return true
 		}
 	}

@@ -6,11 +6,9 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/spelling"
 	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -73,22 +71,9 @@ func ReadArrays(variable, path string, names map[string]string, m *mlf.Model) ([
 }
 
 // InventArrays generates random data by SEED for a model's inputs, and describes it.
-func InventArrays(env console.Environ, m *mlf.Model) ([]ndarray.Named, string, error) {
-	seed, err := Seed(env)
-	if err != nil {
-		return nil, "", err
-	}
+func InventArrays(seed uint64, m *mlf.Model) ([]ndarray.Named, string, error) {
 	arrays, err := tensorlist.RandomInputs(m, seed)
 	return arrays, fmt.Sprintf("random input, seed %d (set INPUT for real data)", seed), err
-}
-
-// Seed returns SEED.
-func Seed(env console.Environ) (uint64, error) {
-	seed, err := strconv.ParseUint(cmp.Or(env("SEED"), "0"), 10, 64)
-	if err != nil {
-		return 0, failure.Errorf(failure.Config, "SEED=%s is not a number", env("SEED"))
-	}
-	return seed, nil
 }
 
 // NamedArrays reads the arrays in the file that a variable names. It returns none for "".

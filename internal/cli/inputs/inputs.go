@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +21,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
-	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/project"
@@ -31,8 +29,6 @@ import (
 const (
 	DefaultBoard   = "host"
 	defaultTimeout = 60 * time.Second // of a call
-	defaultRepeat  = 10
-	maxRepeat      = 1_000_000
 )
 
 // Library is the value of APP for a folder with the C of models and a library of them, which is no project.
@@ -46,19 +42,19 @@ type Input struct {
 	Explicit bool
 }
 
-// Inputs are the inputs of one call of a target.
+// Inputs are the inputs of one call of a target. Those that boardsmith.json or a project completes are here again, or
+// completed in Variables.
 type Inputs struct {
+	Variables
 	Config   *boardsmithjson.Config
 	Defaults boards.Options // boardsmith.json's
 
-	Project           string // folder
-	Derived           bool   // the folder follows from board and model
+	Derived           bool // the folder follows from board and model
 	Board             Input
 	NamedBoard        string // that BOARD, TARGET or a device of desk.json names; "": none does
 	Model             Input  // path of an archive; "" is the bundled sample
 	ModelName         Input  // which of the archive's models; "" is the only one
 	Template          Input
-	Libraries         []string
 	LibrariesExplicit bool
 	Options           boards.Options
 	BoardOptions      map[string]boards.Options // explicit ones, as ParseBoardOptions returns
@@ -66,17 +62,8 @@ type Inputs struct {
 	Library           bool // APP is Library; Project is then the library's folder
 
 	Path     []string // folders with boards/ and templates/
-	Device   string   // which one of the board: a name in desk.json, a probe's serial, a USB path, a port
 	DeskFile *device.DeskFile
-	Timeout  time.Duration // of one call, or what the target limits; 0: the user names none
-	Wait     time.Duration // how long to wait for a device that another process uses
-	Input    string
 	Names    map[string]string // of arrays in Input: the model's tensor by the array's name
-	Samples  string            // path of the inputs that are compiled into standalone firmware; "": those of the project
-	Output   string
-	Product  string // of a release; "": not named
-	Version  string // of the product
-	Repeat   int
 }
 
 // Recorded are a project's inputs, from project.json.
@@ -91,9 +78,10 @@ type Fetcher func(c *boardsmithjson.Config, place string) (string, error)
 
 // A Source is where the inputs of a target come from.
 type Source struct {
-	Env   console.Environ
+	Variables
+	Shelf string                           // BOARDSMITH_PATH
 	Dir   string                           // the working folder
-	App   string                           // the app of a new project, unless the user chose one; "": none
+	New   string                           // the app of a new project, unless the user chose one; "": none
 	Uses  Uses                             // nil: the template makes all apps and uses all options
 	Load  func(*Inputs) (*Recorded, error) // returns the inputs of the project in Inputs.Project, or nil if there is none
 	Fetch Fetcher
@@ -110,23 +98,22 @@ func Resolve(s Source) (*Inputs, error) {
 		return nil, err
 	}
 	var named boardsmithjson.Choice
-	if t := s.Env("TARGET"); t != "" {
-		if named, err = c.Target(t); err != nil {
+	if s.Target != "" {
+		if named, err = c.Target(s.Target); err != nil {
 			return nil, err
 		}
 	}
-	in := &Inputs{Config: c, Device: cmp.Or(s.Env("DEVICE"), named.Device, c.Device)}
-	if in.Path, err = SearchPath(s.Env, c, s.Fetch); err != nil {
+	in := &Inputs{Variables: s.Variables, Config: c}
+	if in.Path, err = SearchPath(s.Shelf, c, s.Fetch); err != nil {
 		return nil, err
 	}
-	if err := in.plain(s.Env, named); err != nil {
+	if err := in.plain(named); err != nil {
 		return nil, err
 	}
 	if in.DeskFile, err = device.ReadDeskFile(DeskFilePath(s.Dir)); err != nil {
 		return nil, err
 	}
-	in.chosen(s.Env, named)
-	in.Project = cmp.Or(s.Env("PROJECT"), named.Project, c.Project)
+	in.chosen(named)
 	options, err := in.readOptions(s, named)
 	if err != nil {
 		return nil, err
@@ -137,7 +124,7 @@ func Resolve(s Source) (*Inputs, error) {
 		}
 	}
 	if in.Library {
-		return in, in.completeLibrary(s.Env)
+		return in, in.completeLibrary()
 	}
 	if err := in.checkModel(); err != nil {
 		return nil, err
@@ -155,13 +142,13 @@ func Resolve(s Source) (*Inputs, error) {
 		in.Options.Place, in.OptionsExplicit = options.Place, true
 	}
 	in.dropUnused(s, r != nil)
-	return in, in.checkParams(s.Env)
+	return in, in.checkParams()
 }
 
 // dropUnused drops options that nobody has set for this run and that this firmware does not use: of boardsmith.json,
 // those for another app of the template; of a project, those that its template used before.
 func (in *Inputs) dropUnused(s Source, recorded bool) {
-	if s.Env("OPTIONS") != "" || s.Uses == nil {
+	if s.Variables.Options != "" || s.Uses == nil {
 		return
 	}
 	used, err := s.Uses(in, in.Options.App)
@@ -171,7 +158,7 @@ func (in *Inputs) dropUnused(s Source, recorded bool) {
 	}
 	words := slices.DeleteFunc(in.Options.Words(), func(word string) bool {
 		name, _, _ := strings.Cut(word, "=")
-		isSet := name == "app" || name == "place" && s.Env("PLACE") != ""
+		isSet := name == "app" || name == "place" && s.Place != ""
 		return !isSet && !slices.Contains(used, name) && (recorded || slices.Contains(others, name))
 	})
 	if kept, err := boards.ParseOptions(words); err == nil {
@@ -180,16 +167,16 @@ func (in *Inputs) dropUnused(s Source, recorded bool) {
 }
 
 // chosen reads the inputs of a project that the user set for this run, but the options.
-func (in *Inputs) chosen(env console.Environ, named boardsmithjson.Choice) {
-	in.Board = explicit(env("BOARD"), named.Board)
+func (in *Inputs) chosen(named boardsmithjson.Choice) {
+	v := in.Variables
+	in.Board = explicit(v.Board, named.Board)
 	if d := in.DeskFile.Find(in.Device); d != nil && !in.Board.Explicit {
 		in.Board = Input{d.Board, true} // a named device determines its board
 	}
 	in.NamedBoard = in.Board.Value
-	in.Model = explicit(env("MODEL"), named.Model)
-	in.ModelName = explicit(env("MODEL_NAME"), named.ModelName)
-	in.Template = explicit(env("TEMPLATE"), named.Template)
-	in.Libraries = LibraryNames(env("LIBRARIES"))
+	in.Model = explicit(v.Model, named.Model)
+	in.ModelName = explicit(v.ModelName, named.ModelName)
+	in.Template = explicit(v.Template, named.Template)
 	if len(in.Libraries) == 0 {
 		in.Libraries = named.Uses
 	}
@@ -199,7 +186,7 @@ func (in *Inputs) chosen(env console.Environ, named boardsmithjson.Choice) {
 // readOptions reads the options that the user set for this run. It returns those of them that are set beside the
 // project's own: app and place.
 func (in *Inputs) readOptions(s Source, named boardsmithjson.Choice) (separate boards.Options, err error) {
-	words := strings.Fields(s.Env("OPTIONS"))
+	words := strings.Fields(s.Variables.Options)
 	if len(words) == 0 {
 		words = named.Options
 	}
@@ -207,19 +194,19 @@ func (in *Inputs) readOptions(s Source, named boardsmithjson.Choice) (separate b
 	if in.Defaults, err = boards.ParseOptions(in.Config.Options); err != nil {
 		return separate, failure.Errorf(failure.Config, "%s: %w", in.Config.File, err)
 	}
-	if separate.App, err = in.readApp(s.Env("APP")); err != nil {
-		return separate, err
+	if in.Library = s.App == Library; !in.Library {
+		separate.App = s.App
 	}
 	if separate.App == "" && !in.Library && in.Defaults.App == "" && !namesApp(words) &&
 		(in.Project == "" || !project.Exists(in.Project)) {
-		if s.App != "" && s.makes(in) {
-			separate.App = s.App
+		if s.New != "" && s.makes(in) {
+			separate.App = s.New
 		}
 	}
 	if separate.App != "" {
 		words = append(words, "app="+separate.App)
 	}
-	places := strings.FieldsFunc(s.Env("PLACE"), func(r rune) bool { return r == ',' || r == ' ' })
+	places := strings.FieldsFunc(s.Place, func(r rune) bool { return r == ',' || r == ' ' })
 	if separate.Place = strings.Join(places, ","); separate.Place != "" {
 		words = append(words, "place="+separate.Place)
 	}
@@ -233,7 +220,7 @@ func (s Source) makes(in *Inputs) bool {
 	if s.Uses == nil {
 		return true
 	}
-	_, err := s.Uses(in, s.App)
+	_, err := s.Uses(in, s.New)
 	return err == nil
 }
 
@@ -274,20 +261,6 @@ func (in *Inputs) useBoardOptions() {
 	if o, ok := in.BoardOptions[in.BoardName()]; ok && in.BoardName() != "" {
 		in.Options = o
 	}
-}
-
-// readApp sets Library, and returns the value of APP as an option of firmware: "" if there is none.
-func (in *Inputs) readApp(app string) (string, error) {
-	switch app {
-	case Library:
-		in.Library = true
-		return "", nil
-	case "", boards.RPC, boards.Standalone:
-		return app, nil
-	}
-	apps := []string{boards.RPC, boards.Standalone, Library}
-	return "", failure.Errorf(failure.Config, "APP=%s is none of %s%s", app, strings.Join(apps, ", "),
-		jsonfile.DidYouMean(app, apps))
 }
 
 // folder returns the folder that follows from board and model; a library's, from all its archives.
@@ -349,63 +322,33 @@ func (in *Inputs) fill(m *Recorded) {
 	}
 }
 
-// plain reads the inputs that are not in project.json.
-func (in *Inputs) plain(env console.Environ, named boardsmithjson.Choice) error {
-	in.Input, in.Names = SplitNames(cmp.Or(env("INPUT"), named.Input, in.Config.Input))
-	in.Output, in.Samples = env("OUTPUT"), env("FIXED_INPUT")
-	in.Product = cmp.Or(env("PRODUCT"), named.Product, in.Config.Product)
-	in.Version = cmp.Or(env("VERSION"), named.Version, in.Config.Version)
-	in.Repeat = defaultRepeat
-	for _, d := range []struct {
-		name, text string
-		to         *time.Duration
-	}{
-		{"TIMEOUT", cmp.Or(env("TIMEOUT"), named.Timeout, in.Config.Timeout), &in.Timeout},
-		{"WAIT", env("WAIT"), &in.Wait},
-	} {
-		if d.text == "" {
-			continue
-		}
-		var err error
-		if *d.to, err = duration(d.name, d.text); err != nil {
-			return err
-		}
+// plain completes the inputs that are not in project.json.
+func (in *Inputs) plain(named boardsmithjson.Choice) (err error) {
+	c := in.Config
+	in.Device = cmp.Or(in.Device, named.Device, c.Device)
+	in.Project = cmp.Or(in.Project, named.Project, c.Project)
+	in.Input, in.Names = SplitNames(cmp.Or(in.Input, named.Input, c.Input))
+	in.Product = cmp.Or(in.Product, named.Product, c.Product)
+	in.Version = cmp.Or(in.Version, named.Version, c.Version)
+	if text := cmp.Or(named.Timeout, c.Timeout); text != "" && in.Timeout == 0 {
+		in.Timeout, err = console.Duration("TIMEOUT", text)
 	}
-	if r := env("REPEAT"); r != "" {
-		n, err := strconv.Atoi(r)
-		if err != nil || n < 1 || n > maxRepeat {
-			return failure.Errorf(failure.Config, "REPEAT=%s is not a number of runs from 1 to %d", r, maxRepeat)
-		}
-		in.Repeat = n
-	}
-	return nil
+	return err
 }
 
 // CallTimeout returns the limit of one call on the device.
 func (in *Inputs) CallTimeout() time.Duration { return cmp.Or(in.Timeout, defaultTimeout) }
-
-// duration parses 2m30s, or a plain number of seconds.
-func duration(name, text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if seconds, numErr := strconv.ParseFloat(text, 64); numErr == nil && seconds > 0 && seconds < 1e6 {
-		d, err = time.Duration(seconds*float64(time.Second)), nil
-	}
-	if err != nil || d <= 0 {
-		return 0, failure.New(failure.Config, fmt.Sprintf("write %[1]s=60 or %[1]s=2m30s", name),
-			"%s=%s is not a positive duration", name, text)
-	}
-	return d, nil
-}
 
 func explicit(fromEnv, fromTarget string) Input {
 	v := cmp.Or(fromEnv, fromTarget)
 	return Input{v, v != ""}
 }
 
-// SearchPath returns the folders of the user's boards and templates: BOARDSMITH_PATH, then boardsmith.json's path.
-func SearchPath(env console.Environ, c *boardsmithjson.Config, fetch Fetcher) ([]string, error) {
+// SearchPath returns the folders of the user's boards and templates: shelf is BOARDSMITH_PATH, then comes
+// boardsmith.json's path.
+func SearchPath(shelf string, c *boardsmithjson.Config, fetch Fetcher) ([]string, error) {
 	var path []string
-	for _, p := range filepath.SplitList(env("BOARDSMITH_PATH")) {
+	for _, p := range filepath.SplitList(shelf) {
 		if p != "" {
 			path = append(path, p)
 		}

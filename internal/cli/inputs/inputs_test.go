@@ -2,6 +2,7 @@ package inputs
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 )
 
 func writeFile(t *testing.T, path, text string) {
@@ -21,6 +23,17 @@ func writeFile(t *testing.T, path, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func init() { console.Declare("", Variables{}) }
+
+// resolve is Resolve with the variables of an environment.
+func resolve(env console.Environ, s Source) (*Inputs, error) {
+	s.Shelf = env("BOARDSMITH_PATH")
+	if err := console.New(env, io.Discard, io.Discard).Read(&s.Variables); err != nil {
+		return nil, err
+	}
+	return Resolve(s)
 }
 
 // TestPrecedence sets each input in the four places that can have it.
@@ -89,7 +102,7 @@ func TestPrecedence(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := func(name string) string { return c.env[name] }
-			in, err := Resolve(Source{Env: env, Dir: dir, Load: func(*Inputs) (*Recorded, error) { return c.recorded, nil }})
+			in, err := resolve(env, Source{Dir: dir, Load: func(*Inputs) (*Recorded, error) { return c.recorded, nil }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +129,7 @@ func TestPlace(t *testing.T) {
 			return map[string]string{"PROJECT": "p", "PLACE": c.place, "OPTIONS": c.options}[name]
 		}
 		load := func(*Inputs) (*Recorded, error) { return recorded, nil }
-		in, err := Resolve(Source{Env: env, Dir: t.TempDir(), Load: load})
+		in, err := resolve(env, Source{Dir: t.TempDir(), Load: load})
 		if err != nil || in.Options.Place != c.want || in.Options.ArenaKiB != 3 {
 			t.Errorf("PLACE=%q: %+v, %v", c.place, in, err)
 		}
@@ -137,7 +150,7 @@ func TestBadInputs(t *testing.T) {
 		{"PLACE", "itcm"},
 	} {
 		env := func(name string) string { return map[string]string{c.name: c.value}[name] }
-		_, err := Resolve(Source{Env: env, Dir: t.TempDir(), Load: func(*Inputs) (*Recorded, error) { return nil, nil }})
+		_, err := resolve(env, Source{Dir: t.TempDir(), Load: func(*Inputs) (*Recorded, error) { return nil, nil }})
 		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.value) {
 			t.Errorf("%s=%s: got %v", c.name, c.value, err)
 		}
@@ -164,7 +177,7 @@ func TestSeveralArchives(t *testing.T) {
 	for model, refused := range map[string]bool{"a.tar,b.tar": true, "a,b.tar": false, "a.tar": false} {
 		for _, app := range []string{"", boards.Standalone, Library} {
 			env := map[string]string{"MODEL": model, "APP": app}
-			_, err := Resolve(Source{Env: func(name string) string { return env[name] }, Dir: dir, Load: none})
+			_, err := resolve(func(name string) string { return env[name] }, Source{Dir: dir, Load: none})
 			if wrong := refused && app != Library; (err != nil) != wrong {
 				t.Errorf("%s, app %q: %v", model, app, err)
 			} else if wrong && (failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "names 2 archives") ||
@@ -197,7 +210,7 @@ func TestDefaultApp(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			env := func(name string) string { return map[string]string{c.variable: c.value}[name] }
 			load := func(*Inputs) (*Recorded, error) { return c.recorded, nil }
-			in, err := Resolve(Source{Env: env, Dir: dir, App: boards.Standalone, Load: load})
+			in, err := resolve(env, Source{Dir: dir, New: boards.Standalone, Load: load})
 			if err != nil || in.Options.App != c.app || filepath.ToSlash(in.Project) != c.project {
 				t.Errorf("%+v, %v", in, err)
 			}
@@ -236,15 +249,15 @@ func TestUnusedOptions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			env := func(name string) string { return map[string]string{c.variable: c.value}[name] }
 			load := func(*Inputs) (*Recorded, error) { return c.recorded, nil }
-			in, err := Resolve(Source{Env: env, Dir: dir, App: c.app, Load: load, Uses: uses})
+			in, err := resolve(env, Source{Dir: dir, New: c.app, Load: load, Uses: uses})
 			if err != nil || strings.Join(in.Options.Words(), " ") != c.want {
 				t.Errorf("%v, %v; want %s", in.Options.Words(), err, c.want)
 			}
 		})
 	}
 	none := func(*Inputs, string) ([]string, error) { return []string{"packet_bytes"}, nil }
-	in, err := Resolve(Source{
-		Env: func(string) string { return "" }, Dir: dir, Uses: none,
+	in, err := resolve(func(string) string { return "" }, Source{
+		Dir: dir, Uses: none,
 		Load: func(*Inputs) (*Recorded, error) { return nil, nil },
 	})
 	if err != nil || in.Options.ArenaKiB != 64 {
@@ -274,7 +287,7 @@ func TestModelName(t *testing.T) {
 		{map[string]string{"PROJECT": "p"}, nil, "first", "p", false},
 	} {
 		env := func(name string) string { return c.env[name] }
-		in, err := Resolve(Source{Env: env, Dir: dir, Load: func(*Inputs) (*Recorded, error) { return c.recorded, nil }})
+		in, err := resolve(env, Source{Dir: dir, Load: func(*Inputs) (*Recorded, error) { return c.recorded, nil }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -301,7 +314,7 @@ func TestLibraryFolder(t *testing.T) {
 		env := func(name string) string {
 			return map[string]string{"APP": c.app, "MODEL": c.model, "MODEL_NAME": c.name}[name]
 		}
-		in, err := Resolve(Source{Env: env, Dir: t.TempDir(), Load: func(*Inputs) (*Recorded, error) { return nil, nil }})
+		in, err := resolve(env, Source{Dir: t.TempDir(), Load: func(*Inputs) (*Recorded, error) { return nil, nil }})
 		if want, ok := strings.CutPrefix(c.want, "error: "); ok {
 			if failure.Of(err) != failure.Config || err.Error() != want {
 				t.Errorf("%s of %q: %v, want %s", c.app, c.model, err, want)
@@ -339,7 +352,7 @@ func TestLibrary(t *testing.T) {
 			}
 			return c.env[name]
 		}
-		in, err := Resolve(Source{Env: env, Dir: dir, Load: func(*Inputs) (*Recorded, error) { return nil, nil }})
+		in, err := resolve(env, Source{Dir: dir, Load: func(*Inputs) (*Recorded, error) { return nil, nil }})
 		if c.err != "" {
 			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%v: %v", c.env, err)
@@ -385,17 +398,6 @@ func TestRAMParameters(t *testing.T) {
 	}
 	if _, err := RAMParameters("vww=ram", models); !strings.Contains(failure.Next(err), "kws, det") {
 		t.Errorf("the advice does not name the models: %s", failure.Next(err))
-	}
-}
-
-// TestLibraryNames: only a comma separates libraries.
-func TestLibraryNames(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "[]", "nn": `["nn"]`, "nn,../my libraries/plain": `["nn" "../my libraries/plain"]`, "nn,,": `["nn"]`,
-	} {
-		if got := fmt.Sprintf("%q", LibraryNames(text)); got != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
-		}
 	}
 }
 

@@ -9,21 +9,21 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/cli/console"
 )
 
 // completeLibrary sets the inputs of a library that the user did not set. A variable of firmware is an error.
 // Fields of boardsmith.json for firmware are for other runs, and have no effect.
-func (in *Inputs) completeLibrary(env console.Environ) error {
-	for _, name := range []string{"TEMPLATE", "FIXED_INPUT", "PLACE"} {
-		if env(name) != "" {
-			return failure.New(failure.Config, "leave "+name+" out, or choose another APP",
-				"%s=%s is for firmware, but APP=%s makes none", name, env(name), Library)
+func (in *Inputs) completeLibrary() error {
+	v := in.Variables
+	for _, x := range [][2]string{{"TEMPLATE", v.Template}, {"FIXED_INPUT", v.FixedInput}, {"PLACE", v.Place}} {
+		if x[1] != "" {
+			return failure.New(failure.Config, "leave "+x[0]+" out, or choose another APP",
+				"%s=%s is for firmware, but APP=%s makes none", x[0], x[1], Library)
 		}
 	}
 	in.Board.Value = cmp.Or(in.Board.Value, in.Config.Board, DefaultBoard)
 	in.Model.Value = cmp.Or(in.Model.Value, in.Config.Model)
-	if env("OPTIONS") != "" {
+	if v.Options != "" {
 		return nil
 	}
 	from := in.Defaults
@@ -34,19 +34,13 @@ func (in *Inputs) completeLibrary(env console.Environ) error {
 	return nil
 }
 
-// LibraryNames returns the libraries that LIBRARIES names. A comma separates them: a folder may have a space.
-func LibraryNames(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
-}
-
 // checkParams returns an error if PARAMS moves the parameters of standalone firmware, which are in flash.
-func (in *Inputs) checkParams(env console.Environ) error {
-	params := env("PARAMS")
-	if in.Options.App != boards.Standalone || params == "" || params == "flash" {
+func (in *Inputs) checkParams() error {
+	if in.Options.App != boards.Standalone || in.Params == "" || in.Params == "flash" {
 		return nil
 	}
 	return failure.New(failure.Config, "leave PARAMS out, or make a library with APP="+Library,
-		"PARAMS=%s: the parameters of standalone firmware are in flash", params)
+		"PARAMS=%s: the parameters of standalone firmware are in flash", in.Params)
 }
 
 // RAMParameters reports which of the models have their parameters in RAM. params is PARAMS: ram or flash for all of

@@ -58,7 +58,7 @@ func setupMissing(ctx context.Context, c *console.Console, debian, python []Tool
 		}
 		installed, problems = append(installed, names...), append(problems, err)
 	}
-	if c.Env.On("DRYRUN") {
+	if c.DryRun {
 		return errors.Join(problems...)
 	}
 	if len(installed) > 0 {
@@ -112,7 +112,7 @@ func install(ctx context.Context, c *console.Console, list []Tool) ([]string, er
 		"apt-get", "-q", "-o", "DPkg::Lock::Timeout=120")
 	update := append(get[:len(get):len(get)], "update")
 	command := append(get[:len(get):len(get)], "install", "-y", "--no-upgrade", "--no-remove", "--no-install-recommends")
-	if c.Env.On("DRYRUN") {
+	if c.DryRun {
 		return nil, c.Would("run: %s; %s", strings.Join(update, " "), strings.Join(append(command, names...), " "))
 	}
 	c.Notef("running %s", strings.Join(update, " "))
@@ -185,7 +185,7 @@ func asRoot(ctx context.Context) ([]string, bool) {
 // runTool runs a command with progress. It shows the output after a failure or, with VERBOSE=1, as it comes.
 func runTool(ctx context.Context, c *console.Console, argv []string) error {
 	p := c.Start(argv[0]+" …", 0)
-	if c.Env.On("VERBOSE") {
+	if c.Verbose {
 		p.End()
 	}
 	defer p.End()
@@ -193,7 +193,7 @@ func runTool(ctx context.Context, c *console.Console, argv []string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = c.Dir
 	cmd.Stdout, cmd.Stderr = &printed, &printed
-	if c.Env.On("VERBOSE") {
+	if c.Verbose {
 		cmd.Stdout, cmd.Stderr = c, c
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

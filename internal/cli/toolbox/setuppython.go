@@ -36,7 +36,7 @@ func installPython(ctx context.Context, c *console.Console, list []Tool) ([]stri
 	}
 	pip := []string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"}
 	steps = append(steps, append(pip, names...))
-	if c.Env.On("DRYRUN") {
+	if c.DryRun {
 		var lines []string
 		for _, step := range steps {
 			lines = append(lines, command.Command{Path: step[0], Args: step[1:]}.Typed())

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -39,10 +38,8 @@ func (t *Job) readArchives(folder string) (a archives, err error) {
 	if a.inputs, err = inputs.NamedArrays("INPUT", t.In.Input); err != nil {
 		return a, err
 	}
-	if a.want, err = inputs.NamedArrays("EXPECT", t.Env("EXPECT")); err != nil {
-		return a, err
-	}
-	a.best, err = t.confirms()
+	a.best = t.vars.Confirm
+	a.want, err = inputs.NamedArrays("EXPECT", t.vars.Expect)
 	return a, err
 }
 
@@ -53,7 +50,7 @@ func (t *Job) candidates(ctx context.Context, folder string) (err error) {
 		return err
 	}
 	t.folder(filepath.Base(abspath.Of(folder)))
-	if t.Env.On("DRYRUN") {
+	if t.DryRun {
 		return t.Would("measure %s on %s, in %s", valuetext.Count(len(a.names), "candidate"), t.In.Board.Value, t.dir)
 	}
 	run, err := t.open(ctx, 0)
@@ -175,20 +172,6 @@ func (t *Job) notMeasured(name string, kinds []string, err error) {
 		t.view.add(tune.Event{Result: &r})
 		t.resultLine(r)
 	}
-}
-
-// confirms returns the number in CONFIRM, 0 if it is not set.
-func (t *Job) confirms() (int, error) {
-	text := t.Env("CONFIRM")
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return 0, failure.Errorf(failure.Config, "CONFIRM=%s: it is the number of candidates to measure again in flash",
-			text)
-	}
-	return n, nil
 }
 
 // candidateFiles lists the archives in a folder.

@@ -30,7 +30,7 @@ func (t *Job) network(ctx context.Context) (err error) {
 		return err
 	}
 	t.folder(inputs.ProjectName(t.In.Model.Value, t.In.ModelName.Value))
-	if t.Env.On("DRYRUN") {
+	if t.DryRun {
 		return t.Would("measure %s with at most %d choices of compiler flags on %s, in %s",
 			inputs.ArchiveName(t.In.Model.Value), n.Trials, t.In.Board.Value, t.dir)
 	}
@@ -52,13 +52,11 @@ func (t *Job) network(ctx context.Context) (err error) {
 // readNetwork reads the search from the environment.
 func (t *Job) readNetwork() (n search.Network, err error) {
 	name, _, _ := strings.Cut(t.boards[0], "=")
-	n = search.Network{Builder: t.Builder, Limit: t.In.Timeout, Retry: t.Env.On("RETRY"), Spec: project.Spec{
+	v := t.vars
+	n = search.Network{Trials: v.Trials, Builder: t.Builder, Limit: t.In.Timeout, Retry: v.Retry, Spec: project.Spec{
 		Board: name, Model: t.In.Model.Value, ModelName: t.In.ModelName.Value, Template: t.In.Template.Value,
 		Options: t.In.Options, Libraries: t.In.Libraries,
 	}}
-	if n.Trials, err = t.trials(defaultTrials); err != nil {
-		return n, err
-	}
 	a, err := mlf.Open(n.Spec.Model)
 	if err != nil {
 		return n, err
@@ -70,12 +68,12 @@ func (t *Job) readNetwork() (n search.Network, err error) {
 	if t.In.Input != "" {
 		n.Inputs, err = inputs.ReadArrays("INPUT", t.In.Input, t.In.Names, m)
 	} else {
-		n.Inputs, _, err = inputs.InventArrays(t.Env, m)
+		n.Inputs, _, err = inputs.InventArrays(t.vars.Seed, m)
 	}
 	if err != nil {
 		return n, err
 	}
-	n.Want, err = inputs.NamedArrays("EXPECT", t.Env("EXPECT"))
+	n.Want, err = inputs.NamedArrays("EXPECT", t.vars.Expect)
 	return n, err
 }
 

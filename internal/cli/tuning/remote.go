@@ -3,8 +3,6 @@
 package tuning
 
 import (
-	"cmp"
-	"strconv"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -19,8 +17,8 @@ func keyOf(board string) string {
 
 // readRemotes reads the boards at TRACKER: those of KEY, of the kinds in BOARD.
 func (t *Job) readRemotes() error {
-	tracker := t.Env("TRACKER")
-	if tracker == "" {
+	v := t.vars
+	if v.Tracker == "" {
 		for _, name := range []string{"KEY", "PRIORITY"} {
 			if text := t.Env(name); text != "" {
 				return failure.New(failure.Config, "set TRACKER to HOST:PORT of TVM's tracker", "%s=%s has no effect without "+
@@ -29,16 +27,16 @@ func (t *Job) readRemotes() error {
 		}
 		return nil
 	}
-	keys := strings.Split(t.Env("KEY"), ",")
+	keys := strings.Split(v.Key, ",")
 	switch {
-	case t.Env("KEY") == "":
+	case v.Key == "":
 		keys = nil
 		for _, word := range t.boards {
 			keys = append(keys, keyOf(word))
 		}
 	case t.In.NamedBoard == "":
 		t.boards = keys
-		t.In.Board.Value = t.Env("KEY")
+		t.In.Board.Value = v.Key
 	case len(t.boards) == 1:
 		for range keys[1:] {
 			t.boards = append(t.boards, t.boards[0])
@@ -48,16 +46,12 @@ func (t *Job) readRemotes() error {
 		return failure.New(failure.Config, "separate the keys by commas, in the order of BOARD",
 			"KEY has %d keys for %d boards", len(keys), len(t.boards))
 	}
-	priority, err := strconv.Atoi(cmp.Or(t.Env("PRIORITY"), "1"))
-	if err != nil {
-		return failure.Errorf(failure.Config, "PRIORITY=%s is no number", t.Env("PRIORITY"))
-	}
 	for i, word := range t.boards {
 		if strings.Contains(word, "=") {
 			return failure.New(failure.Config, "give the device a KEY of its own where it is served",
 				"BOARD=%s: the tracker chooses the device", word)
 		}
-		t.remotes = append(t.remotes, tune.Remote{Tracker: tracker, Key: keys[i], Board: word, Priority: priority})
+		t.remotes = append(t.remotes, tune.Remote{Tracker: v.Tracker, Key: keys[i], Board: word, Priority: v.Priority})
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ package tuning
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
@@ -24,16 +24,20 @@ import (
 	"github.com/boardsmith/boardsmith/tune/report"
 )
 
-// DefaultPage is OUTPUT's default.
-const DefaultPage = "report.html"
+// ReportInputs are the variables of report for all pages.
+type ReportInputs struct {
+	Run    string `var:"RUN"`
+	Output string `var:"OUTPUT" write:".html .htm" default:"report.html"`
+	CSV    string `var:"CSV" write:".csv"`
+}
 
 // Report writes the runs in RUN as one HTML page, and with CSV as a table. The page shows the wear of those devices
 // that are of a kind of board in the runs.
-func Report(c *console.Console, wear []device.DeviceWear) error {
+func Report(c *console.Console, v ReportInputs, wear []device.DeviceWear) error {
 	var runs []report.Run
 	var all []tune.Result
 	var folders []fs.FileInfo
-	for dir := range strings.SplitSeq(c.Env("RUN"), ",") {
+	for dir := range strings.SplitSeq(v.Run, ",") {
 		results, err := tune.ReadResults(dir)
 		if err != nil {
 			return err
@@ -43,7 +47,7 @@ func Report(c *console.Console, wear []device.DeviceWear) error {
 			return failure.New(failure.Config, "choose the folder of a run", "RUN: %w", err)
 		}
 		if slices.ContainsFunc(folders, func(other fs.FileInfo) bool { return os.SameFile(info, other) }) {
-			return failure.New(failure.Config, "name each run once", "RUN=%s names %s twice", c.Env("RUN"), dir)
+			return failure.New(failure.Config, "name each run once", "RUN=%s names %s twice", v.Run, dir)
 		}
 		folders = append(folders, info)
 		runs = append(runs, report.Run{Name: filepath.ToSlash(filepath.Clean(dir)), Results: results})
@@ -53,7 +57,7 @@ func Report(c *console.Console, wear []device.DeviceWear) error {
 		return !slices.ContainsFunc(all, func(r tune.Result) bool { return r.Kind == d.Board })
 	})
 	runs[0].Wear = wear
-	p := Pages{Console: c}
+	p := Pages{Console: c, ReportInputs: v}
 	p.Describe = "of " + valuetext.Count(len(all), "result") + " in " + valuetext.Count(len(runs), "run")
 	p.Line = jsonlines.Report{Runs: len(runs), Candidates: len(all)}
 	return p.Write(func(w io.Writer) error { return report.WriteHTML(w, runs...) },
@@ -63,14 +67,15 @@ func Report(c *console.Console, wear []device.DeviceWear) error {
 // Pages are the files of report: OUTPUT, and with CSV a table.
 type Pages struct {
 	*console.Console
+	ReportInputs
 	Describe string           // the content, behind the name of the page
 	Line     jsonlines.Report // without the names of the files
 }
 
 // Write writes the files.
 func (p Pages) Write(page, table func(io.Writer) error) error {
-	p.Line.Output, p.Line.CSV = cmp.Or(p.Env("OUTPUT"), DefaultPage), p.Env("CSV")
-	if p.Env.On("DRYRUN") {
+	p.Line.Output, p.Line.CSV = p.Output, p.CSV
+	if p.DryRun {
 		return p.Would("write %s %s", p.Line.Output, p.Describe)
 	}
 	for _, x := range []struct {
@@ -101,13 +106,22 @@ func WriteFile(c *console.Console, variable, path string, to func(io.Writer) err
 	return nil
 }
 
+// ReproduceInputs are the variables of reproduce.
+type ReproduceInputs struct {
+	inputs.OnBoard
+	inputs.OfCall
+	inputs.Dry
+	Run string `var:"RUN"`
+	ID  string `var:"ID"`
+}
+
 // Reproduce measures the candidate ID of the run RUN once more, and prints the old and the new result.
-func (t *Job) Reproduce(ctx context.Context) (err error) {
-	dir, id := t.Env("RUN"), t.Env("ID")
+func (t *Job) Reproduce(ctx context.Context, v ReproduceInputs) (err error) {
+	dir, id := v.Run, v.ID
 	if dir == "" || id == "" {
 		return failure.New(failure.Config, "RUN=FOLDER ID=CANDIDATE names both", "no candidate of a tuning run is named")
 	}
-	if t.Env.On("DRYRUN") {
+	if t.DryRun {
 		return t.Would("measure %s of %s again", id, dir)
 	}
 	if err := checkOperators(dir, id); err != nil {

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -65,7 +64,7 @@ func (t *Job) open(ctx context.Context, total int) (*tune.Run, error) {
 	}
 	run, err := tune.OpenRun(ctx, t.dir, t.Desk, local, tune.Options{
 		Builder: t.Builder, Template: t.In.Template.Value, Samples: t.In.Repeat, CallTimeout: t.In.CallTimeout(),
-		Memory: t.memory(), OnEvent: t.view.add, Libraries: t.In.Libraries, Retry: t.Env.On("RETRY"),
+		Memory: t.memory(), OnEvent: t.view.add, Libraries: t.In.Libraries, Retry: t.vars.Retry,
 		Remotes: t.remotes,
 	})
 	if err != nil {
@@ -82,9 +81,6 @@ func (t *Job) stopped(ctx context.Context, err error, finished int) error {
 	}
 	return err
 }
-
-// defaultTrials is the default of TRIALS.
-const defaultTrials = 100
 
 // tableRows is the number of fastest candidates of each kind that are printed.
 const tableRows = 20
@@ -174,19 +170,6 @@ func unmeasured(results []tune.Result) error {
 			retries[0].ID, retries[0].Failure.Message)
 	}
 	return nil
-}
-
-// trials returns TRIALS, or the default.
-func (t *Job) trials(defaultValue int) (int, error) {
-	text := t.Env("TRIALS")
-	if text == "" {
-		return defaultValue, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return 0, failure.Errorf(failure.Config, "TRIALS=%s is not a number of trials from 1", text)
-	}
-	return n, nil
 }
 
 // oneKind returns an error if the boards are of several kinds.

@@ -64,11 +64,11 @@ func TestServedBoards(t *testing.T) {
 	} {
 		c.env["BOARD"], c.env["FORCE"] = "mps2_an386,host", "1"
 		job := jobOf(t, c.env)
-		all, err := job.servedBoards()
+		all, err := job.servedBoards(ServeInputs{Listen: "127.0.0.1:0"})
 		if err != nil || len(all) != 2 || all[1].options.SessionTimeout != c.want || all[0].isProcess || !all[1].isProcess {
 			t.Errorf("%v: %+v, %v", c.env, all, err)
 		}
-		c.env["FORCE"] = ""
+		job.In.Force = false
 		for word, refused := range map[string]bool{"host": true, "host=second": true, "mps2_an386": false} {
 			if _, err := job.isProcess(word, true); (err != nil) != refused || err != nil && failure.Of(err) != failure.Config {
 				t.Errorf("%s as root: %v", word, err)
@@ -77,14 +77,20 @@ func TestServedBoards(t *testing.T) {
 	}
 }
 
+func init() { console.Declare("", inputs.Variables{}) }
+
 func jobOf(t *testing.T, env map[string]string) *Job {
 	t.Helper()
-	read := func(name string) string { return env[name] }
-	in, err := inputs.Resolve(inputs.Source{
-		Env: read, Dir: t.TempDir(), Load: func(*inputs.Inputs) (*inputs.Recorded, error) { return nil, nil },
-	})
+	c := console.New(func(name string) string { return env[name] }, io.Discard, io.Discard)
+	source := inputs.Source{
+		Dir: t.TempDir(), Load: func(*inputs.Inputs) (*inputs.Recorded, error) { return nil, nil },
+	}
+	if err := c.Read(&source.Variables); err != nil {
+		t.Fatal(err)
+	}
+	in, err := inputs.Resolve(source)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Job{Console: console.New(read, io.Discard, io.Discard), In: in}
+	return &Job{Console: c, In: in}
 }

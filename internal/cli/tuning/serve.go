@@ -19,18 +19,32 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardfile"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/serve"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
+// ServeInputs are the variables of serve.
+type ServeInputs struct {
+	inputs.OnBoard
+	inputs.OfFirmware
+	inputs.OfCall
+	inputs.Dry
+	Output  string `var:"OUTPUT"`
+	Tracker string `var:"TRACKER"`
+	Key     string `var:"KEY"`
+	Listen  string `var:"LISTEN" default:"127.0.0.1:0"`
+	Allow   string `var:"ALLOW"`
+}
+
 // Serve offers each board of BOARD as a TVM RPC server, and at TRACKER, until ctx ends.
-func (t *Job) Serve(ctx context.Context) (err error) {
-	all, err := t.servedBoards()
+func (t *Job) Serve(ctx context.Context, v ServeInputs) (err error) {
+	all, err := t.servedBoards(v)
 	if err != nil {
 		return err
 	}
-	if t.Env.On("DRYRUN") {
+	if t.DryRun {
 		return t.Would("serve %s at %s", t.In.Board.Value, all[0].listen)
 	}
 	t.bar = t.Start("serve: building firmware", 0)
@@ -82,7 +96,7 @@ func (t *Job) isProcess(word string, root bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if b.Link.IsProcess() && root && !t.Env.On("FORCE") {
+	if b.Link.IsProcess() && root && !t.In.Force {
 		return true, failure.New(failure.Config, "serve it as another account; "+failure.Option("Desk.Reflash", "true")+
 			" serves it as root", "board %s: clients would run code as root", word)
 	}
@@ -125,26 +139,25 @@ type served struct {
 }
 
 // servedBoards reads the boards and their addresses from the environment.
-func (t *Job) servedBoards() (all []*served, err error) {
+func (t *Job) servedBoards(v ServeInputs) (all []*served, err error) {
 	words := strings.Split(t.In.Board.Value, ",")
 	keys := make([]string, len(words))
-	if text := t.Env("KEY"); text != "" {
-		keys = strings.Split(text, ",")
+	if v.Key != "" {
+		keys = strings.Split(v.Key, ",")
 	}
 	if len(keys) != len(words) {
 		return nil, failure.New(failure.Config, "separate the keys by commas, in the order of BOARD",
 			"KEY has %d keys for %d boards", len(keys), len(words))
 	}
-	host, port, err := listenAddress(cmp.Or(t.Env("LISTEN"), "127.0.0.1:0"))
+	host, port, err := listenAddress(v.Listen)
 	if err != nil {
 		return nil, err
 	}
-	allow, err := networks(t.Env("ALLOW"))
+	allow, err := networks(v.Allow)
 	if err != nil {
 		return nil, err
 	}
-	tracker := t.Env("TRACKER")
-	if err := t.checkTracker(tracker, host); err != nil {
+	if err := t.checkTracker(v.Tracker, host); err != nil {
 		return nil, err
 	}
 	offered := map[string]int{} // boards of each name
@@ -153,7 +166,7 @@ func (t *Job) servedBoards() (all []*served, err error) {
 		if offered[name]++; offered[name] > 1 { // a process or an emulated board may be named several times
 			name += fmt.Sprintf(",%d", offered[name])
 		}
-		if tracker != "" {
+		if v.Tracker != "" {
 			keys[i] = cmp.Or(keys[i], keyOf(word))
 		}
 		folder := cmp.Or(t.In.Output, filepath.Join("build", "serve"))
@@ -166,7 +179,7 @@ func (t *Job) servedBoards() (all []*served, err error) {
 			port++
 		}
 		b.options = serve.Options{
-			Key: keys[i], Tracker: tracker, Allow: allow, SessionTimeout: t.In.Timeout,
+			Key: keys[i], Tracker: v.Tracker, Allow: allow, SessionTimeout: t.In.Timeout,
 			OnEvent: func(e serve.Event) {
 				switch {
 				case e.Err != nil:

@@ -13,10 +13,8 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/search"
@@ -30,15 +28,10 @@ var proposers = map[string]func(s *space.Space, seed uint64) space.Proposer{
 	"evolve": space.NewEvolve,
 }
 
-const defaultProposer = "evolve"
-
 // A spaceSearch is a search of a space.
 type spaceSearch struct {
-	space   *space.Space
-	seed    uint64
-	trials  int
-	method  string // the proposer's name
-	propose func(s *space.Space, seed uint64) space.Proposer
+	space  *space.Space
+	trials int
 }
 
 // readSpaceSearch reads the search from a file and the environment.
@@ -46,15 +39,7 @@ func (t *Job) readSpaceSearch(file string) (s spaceSearch, err error) {
 	if s.space, err = space.Read(file); err != nil {
 		return s, err
 	}
-	if s.seed, err = inputs.Seed(t.Env); err != nil {
-		return s, err
-	}
-	if s.trials, err = t.trials(defaultTrials); err != nil {
-		return s, err
-	}
-	if s.method, s.propose, err = t.proposer(); err != nil {
-		return s, err
-	}
+	s.trials = t.vars.Trials
 	if size := s.space.Size(); size.IsInt64() {
 		s.trials = int(min(int64(s.trials), size.Int64()))
 	}
@@ -68,9 +53,9 @@ func (t *Job) space(ctx context.Context, file string) (err error) {
 		return err
 	}
 	t.folder(strings.TrimSuffix(filepath.Base(file), ".json"))
-	if t.Env.On("DRYRUN") {
+	if t.DryRun {
 		return t.Would("measure at most %d of %v combinations in %s on %s, chosen by %s with seed %d, in %s", s.trials,
-			s.space.Size(), file, t.In.Board.Value, s.method, s.seed, t.dir)
+			s.space.Size(), file, t.In.Board.Value, t.vars.Proposer, t.vars.Seed, t.dir)
 	}
 	run, err := t.open(ctx, s.trials)
 	if err != nil {
@@ -111,7 +96,8 @@ func (t *Job) measureSpace(
 	if err := run.LeaveOut(func(c tune.Candidate) bool { return !isCurrent(c) }); err != nil {
 		return best, nil, err
 	}
-	for trial, err := range search.Measure(ctx, run, s.space, s.propose(s.space, s.seed), s.trials) {
+	propose := proposers[t.vars.Proposer](s.space, t.vars.Seed)
+	for trial, err := range search.Measure(ctx, run, s.space, propose, s.trials) {
 		if err != nil {
 			return best, nil, t.stopped(ctx, err, t.view.finishedIDs())
 		}
@@ -124,17 +110,6 @@ func (t *Job) measureSpace(
 		}
 	}
 	return best, results, nil
-}
-
-// proposer returns the proposer that PROPOSER names.
-func (t *Job) proposer() (string, func(*space.Space, uint64) space.Proposer, error) {
-	method := cmp.Or(t.Env("PROPOSER"), defaultProposer)
-	propose := proposers[method]
-	if propose == nil {
-		return method, nil, failure.New(failure.Config, "choose grid, random or evolve", "PROPOSER=%s is not known%s", method,
-			jsonfile.DidYouMean(method, []string{"grid", "random", "evolve"}))
-	}
-	return method, propose, nil
 }
 
 // printBest prints the fastest configuration and writes it into the run's folder.

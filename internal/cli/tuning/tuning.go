@@ -25,6 +25,7 @@ type Job struct {
 	Desk    *device.Desk
 	Builder *project.Builder
 
+	vars    TuneInputs
 	dir     string        // of the run
 	boards  []string      // of BOARD
 	remotes []tune.Remote // the boards, if they are at TRACKER
@@ -32,19 +33,39 @@ type Job struct {
 	bar     *console.Progress
 }
 
+// TuneInputs are the variables of tune.
+type TuneInputs struct {
+	inputs.OfProject
+	inputs.OfCall
+	inputs.OfInput
+	inputs.Repeated
+	inputs.Dry
+	Expect     string `var:"EXPECT"`
+	Output     string `var:"OUTPUT"`
+	Space      string `var:"SPACE"`
+	Candidates string `var:"CANDIDATES"`
+	Proposer   string `var:"PROPOSER" of:"grid random evolve" default:"evolve"`
+	Trials     int    `var:"TRIALS" default:"100" range:"1 1e9" else:" is not a number of trials from 1"`
+	Confirm    int    `var:"CONFIRM" range:"1 1e9" else:": it is the number of candidates to measure again in flash"`
+	Retry      bool   `var:"RETRY"`
+	Tracker    string `var:"TRACKER"`
+	Key        string `var:"KEY"`
+	Priority   int    `var:"PRIORITY" default:"1" else:" is no number"`
+}
+
 // Tune searches the fastest of the archives in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL.
-func (t *Job) Tune(ctx context.Context) error {
+func (t *Job) Tune(ctx context.Context, v TuneInputs) error {
+	t.vars = v
 	t.boards = strings.Split(t.In.Board.Value, ",")
-	space, candidates := t.Env("SPACE"), t.Env("CANDIDATES")
 	form, search := "", t.network
 	switch {
-	case space != "" && candidates != "":
+	case v.Space != "" && v.Candidates != "":
 		return failure.New(failure.Config, "unset one of them", "both SPACE and CANDIDATES are set")
-	case space != "":
-		form, search = "SPACE", func(ctx context.Context) error { return t.space(ctx, space) }
-	case candidates != "":
-		form, search = "CANDIDATES", func(ctx context.Context) error { return t.candidates(ctx, candidates) }
-	case t.Env("MODEL") != "":
+	case v.Space != "":
+		form, search = "SPACE", func(ctx context.Context) error { return t.space(ctx, v.Space) }
+	case v.Candidates != "":
+		form, search = "CANDIDATES", func(ctx context.Context) error { return t.candidates(ctx, v.Candidates) }
+	case v.Model != "":
 		form = "MODEL"
 	default:
 		return failure.New(failure.Config,

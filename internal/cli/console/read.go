@@ -1,0 +1,144 @@
+// This file reads variables into structs.
+
+package console
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+)
+
+// Read reads variables of the running target into the struct that variables points to. The tags of a field are:
+//
+//	var      the variable
+//	default  its text if it is not set
+//	range    the least and the greatest number
+//	of       the words to choose from
+//	write    the variable is a file that the target writes: the endings that it may have, or nothing
+//	else     the end of the error for another text: "is not a number of runs"
+//	next     the advice of that error
+//
+// A bool is a switch; a list has commas between its words; a duration is 2m30s, or a number of seconds.
+func (c *Console) Read(variables any) error {
+	v := reflect.ValueOf(variables).Elem()
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		name, ok := f.Tag.Lookup("var")
+		text := cmp.Or(c.Env(name), f.Tag.Get("default"))
+		if !ok || text == "" || !Reads(c.step, name) {
+			continue
+		}
+
+		var err error
+		switch to := v.FieldByIndex(f.Index).Addr().Interface().(type) {
+		case *bool:
+			*to = IsOn(text)
+		case *[]string:
+			*to = List(text)
+		case *time.Duration:
+			*to, err = Duration(name, text)
+		case *string:
+			*to, err = text, checkText(name, text, f.Tag)
+		case *int:
+			*to, err = strconv.Atoi(text)
+		case *uint64:
+			*to, err = strconv.ParseUint(text, 10, 64)
+		case *float64:
+			*to, err = strconv.ParseFloat(text, 64)
+		}
+		if bounds := f.Tag.Get("range"); bounds != "" && err == nil {
+			var least, most float64
+			_, _ = fmt.Sscan(bounds, &least, &most)
+			if number, _ := strconv.ParseFloat(text, 64); !(number >= least && number <= most) {
+				err = strconv.ErrRange
+			}
+		}
+		if wrong := f.Tag.Get("else"); err != nil && wrong != "" {
+			return failure.New(failure.Config, f.Tag.Get("next"), "%s=%s%s", name, text, wrong)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// List returns the words of a list. A comma separates them: a folder may have a space.
+func List(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
+}
+
+// Duration parses a variable's 2m30s, or a plain number of seconds.
+func Duration(name, text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if seconds, numErr := strconv.ParseFloat(text, 64); numErr == nil && seconds > 0 && seconds < 1e6 {
+		d, err = time.Duration(seconds*float64(time.Second)), nil
+	}
+	if err != nil || d <= 0 {
+		return 0, failure.New(failure.Config, fmt.Sprintf("write %[1]s=60 or %[1]s=2m30s", name),
+			"%s=%s is not a positive duration", name, text)
+	}
+	return d, nil
+}
+
+// checkText compares a variable's text with the tags of its field.
+func checkText(name, text string, tag reflect.StructTag) error {
+	words := strings.Fields(tag.Get("of"))
+	if len(words) > 0 && !slices.Contains(words, text) {
+		return failure.Errorf(failure.Config, "%s=%s is none of %s%s", name, text, strings.Join(words, ", "),
+			jsonfile.DidYouMean(text, words))
+	}
+	if endings, ok := tag.Lookup("write"); ok {
+		return CheckFile(name, text, strings.Fields(endings)...)
+	}
+	return nil
+}
+
+// CheckFile checks, before the work, that a variable's file can be written: its folder exists, and takes a new file. An
+// ending, if it has one, must be one of those of the format that is written, if any are named.
+func CheckFile(variable, path string, endings ...string) error {
+	if path == "" {
+		return nil
+	}
+	if err := CheckEnding(variable, path, endings); err != nil {
+		return err
+	}
+	folder := filepath.Dir(path)
+	switch info, err := os.Stat(folder); {
+	case errors.Is(err, fs.ErrNotExist):
+		return failure.New(failure.Config, "create it first: mkdir -p "+command.Quote(folder),
+			"%s=%s: the folder %s does not exist", variable, path, folder)
+	case err == nil && !info.IsDir():
+		return failure.New(failure.Config, "choose a file in a folder", "%s=%s: %s is not a folder", variable, path, folder)
+	}
+	err := plainfile.Writable(path)
+	switch {
+	case errors.Is(err, plainfile.ErrFolder):
+		return failure.New(failure.Config, "name a file in it", "%s=%s is a folder", variable, path)
+	case err != nil:
+		return failure.New(failure.Config, "choose a file that can be written", "%s=%s: %w", variable, path, err)
+	}
+	return nil
+}
+
+// CheckEnding returns an error for a file of another format than those with the endings.
+func CheckEnding(variable, path string, endings []string) error {
+	end := strings.ToLower(filepath.Ext(path))
+	if end == "" || len(endings) == 0 || slices.Contains(endings, end) {
+		return nil
+	}
+	return failure.New(failure.Config, "choose another ending", "%s=%s: the file is written as %s", variable, path,
+		strings.Join(endings, " or "))
+}
