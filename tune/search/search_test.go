@@ -164,8 +164,7 @@ func TestWholeSpace(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	s := kernelSpace(t)
-	c, err := s.Config(0, 0, 0)
-	must(t, err)
+	c, _ := space.NewGrid(s).Next()
 	got := candidate(s, c)
 	if got.Args[0].Data[4*7] != 7 || got.Args[1].Data[0] != 2 || got.Args[2].Want[4*7] != 14 || got.Args[2].Data != nil {
 		t.Errorf("arguments %v", got.Args)

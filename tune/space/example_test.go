@@ -41,6 +41,6 @@ func Example() {
 	fmt.Println("flags:", strings.Join(best.Flags(), " "))
 	// Output:
 	// 13720 combinations
-	// best: TILE_M=4 TILE_N=16 TILE_K=8 UNROLL=8 ACC=int16_t opt="-O3 -funroll-loops"
-	// flags: -DTILE_M=4 -DTILE_N=16 -DTILE_K=8 -DUNROLL=8 -DACC=int16_t -O3 -funroll-loops
+	// best: TILE_M=4 TILE_N=16 TILE_K=8 UNROLL=4 ACC=int32_t opt="-O3 -funroll-loops"
+	// flags: -DTILE_M=4 -DTILE_N=16 -DTILE_K=8 -DUNROLL=4 -DACC=int32_t -O3 -funroll-loops
 }

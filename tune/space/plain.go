@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -20,66 +19,77 @@ import (
 // examplesFile has the content of arguments.
 const examplesFile = "examples.npz"
 
-// plainSuffix follows the name of the kernel's function in the name of the one that calls it.
-const plainSuffix = "_plain"
-
 // Plain returns files to be beside those of the kernel: NAME_plain.c and .h, a function that calls the kernel's
 // function NAME, and model.json, which describes them as a model in plain C (docs/c-models.md), with examples.npz, the
 // content of the arguments. The function takes a pointer to the first element of each argument; for a plain kernel, an
 // input of shape [] is a value (tune.Func). An argument without content before the call, or with an expected one, is an
-// output. Errors have class config: an element that plain C has no type for, an argument that is both, and a plain
-// function that no C file names.
+// output. Errors have class config: an element that plain C has no type for, an argument that is both, a plain function
+// that no C file names, and a file of the kernel with one of these names.
 func (s *Space) Plain() ([]Source, error) {
-	files, err := s.plainFiles()
-	if err != nil {
+	w := plainWriter{space: s, called: cmp.Or(s.Function, s.Entry)}
+	err := w.describe()
+	for i, a := range s.Args {
+		err = cmp.Or(err, w.add(i, a))
+	}
+	if w.Examples != "" {
+		w.Compare = s.tolerance()
+	}
+	description, jsonErr := json.MarshalIndent(w.Description, "", "  ")
+	examples, npzErr := ndarray.EncodeNPZ(w.contents)
+	if err := cmp.Or(err, jsonErr, npzErr); err != nil {
 		return nil, failure.New(failure.Config, "call the kernel's function", "%s: %w", s.file, err)
 	}
-	for _, f := range files {
-		if slices.ContainsFunc(s.Kernel, func(k Source) bool { return k.Name == f.Name }) {
-			return nil, failure.New(failure.Config, "rename it", "%s: the kernel has a file %s", s.file, f.Name)
-		}
-	}
-	return files, nil
-}
 
-func (s *Space) plainFiles() ([]Source, error) {
-	w := plainWriter{space: s}
-	w.Function = cmp.Or(s.Function, s.Entry) + plainSuffix
-	inputs := false
-	for i, a := range s.Args {
-		if err := w.add(i, a); err != nil {
-			return nil, fmt.Errorf("argument %d: %w", i+1, err)
-		}
-		inputs = inputs || a.Data != nil
-	}
-	if inputs {
-		w.Examples, w.Compare = examplesFile, s.tolerance()
-	}
-	if err := w.describe(); err != nil {
-		return nil, err
-	}
-
-	description, err := json.MarshalIndent(w.Description, "", "  ")
+	prototype := fmt.Sprintf("int %s(%s)", w.Function, strings.Join(w.parameters, ", "))
+	header := fmt.Appendf(nil, "// Calls %s; returns 0, or the error of a packed function.\n"+
+		"#pragma once\n#include <stdint.h>\n\n%s;\n", w.called, prototype)
 	files := []Source{
-		{w.Function + ".h", []byte(w.header())},
-		{w.Function + ".c", []byte(w.source())},
+		{w.Function + ".h", header},
+		{w.Function + ".c", w.source(prototype)},
 		{plainc.File, append(description, '\n')},
 	}
-	if err != nil || !inputs {
-		return files, err
+	if w.Examples != "" {
+		files = append(files, Source{examplesFile, examples})
 	}
-	examples, err := ndarray.EncodeNPZ(w.contents)
-	return append(files, Source{examplesFile, examples}), err
+	return files, nil
 }
 
 type plainWriter struct {
 	plainc.Description
 	space      *Space
+	called     string   // the kernel's function
 	parameters []string // in C
 	passed     []string // to a plain function, in C
 	tensors    strings.Builder
 	contents   []ndarray.Named
 	included   string // the file of a plain function, which may be static
+}
+
+// describe begins the description. The file of a plain function is found as tune.Func does.
+func (w *plainWriter) describe() error {
+	w.Function, w.Returns.Status = w.called+"_plain", new(int64)
+	name := strings.Trim(strings.ToLower(w.called), "_0123456789")
+	w.Name = cmp.Or(name[:min(len(name), 64)], "kernel")
+	w.Sources, w.Headers, w.Include = []string{w.Function + ".c"}, []string{w.Function + ".h"}, []string{w.Function + ".h"}
+	word := regexp.MustCompile(`\b` + w.called + `\b`)
+	for _, f := range w.space.Kernel {
+		isC := path.Ext(f.Name) == ".c"
+		if strings.TrimSuffix(f.Name, path.Ext(f.Name)) == w.Function {
+			return fmt.Errorf("the kernel has a file %s: rename it", f.Name)
+		}
+		if isC && w.space.Function != "" && w.included == "" && word.Match(f.Data) {
+			isC, w.included = false, f.Name
+		}
+		if isC {
+			w.Sources = append(w.Sources, f.Name)
+		} else {
+			w.Headers = append(w.Headers, f.Name)
+		}
+	}
+	if w.space.Function != "" && w.included == "" {
+		return errors.New("no C file of the kernel has the name " + w.called)
+	}
+	return nil
 }
 
 // add adds argument i.
@@ -89,14 +99,14 @@ func (w *plainWriter) add(i int, a Arg) error {
 	ctype, content := plainc.Elements[v.DType], a.Want
 	switch {
 	case a.Data != nil && a.Want != nil:
-		return errors.New("a pointer is an input or an output, not both")
+		return fmt.Errorf("argument %d: a pointer is an input or an output, not both", i+1)
 	case ctype == "":
-		return fmt.Errorf("plain C has no type %v", a.DType)
+		return fmt.Errorf("argument %d: plain C has no type %v", i+1, a.DType)
 	}
 
 	parameter, passed := ctype+"* "+name, "(void*)"+name // of whatever type the function has
 	if a.Data != nil {
-		v.Input, v.Output, content = name, "", a.Data
+		v.Input, v.Output, content, w.Examples = name, "", a.Data, examplesFile
 		parameter = "const " + parameter
 		if len(shape) == 0 && w.space.Function != "" {
 			parameter, passed, v.Pass = ctype+" "+name, name, "value"
@@ -109,41 +119,14 @@ func (w *plainWriter) add(i int, a Arg) error {
 		w.contents = append(w.contents, ndarray.Named{Name: name, Array: array})
 	}
 
-	dims := "NULL"
-	if len(shape) > 0 {
-		dims = fmt.Sprintf("shape%d", i)
-		fmt.Fprintf(&w.tensors, "  int64_t %s[] = {%s};\n", dims,
-			strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", ", "), "[]"))
+	var dims strings.Builder
+	for _, n := range shape {
+		fmt.Fprintf(&dims, "%d, ", n)
 	}
 	fmt.Fprintf(&w.tensors, "  DLTensor tensor%d = {.data = (void*)%s, .device = {kDLCPU, 0}, .ndim = %d,\n"+
-		"                      .dtype = {.code = %d, .bits = %d, .lanes = 1}, .shape = %s};\n"+
+		"                      .dtype = {.code = %d, .bits = %d, .lanes = 1}, .shape = (int64_t[]){%s0}};\n"+
 		"  values[%[1]d].v_handle = &tensor%[1]d;\n  codes[%[1]d] = kTVMDLTensorHandle;\n",
-		i, name, len(shape), a.DType.Code, a.DType.Bits, dims)
-	return nil
-}
-
-// describe completes the description. The file of a plain function is found as tune.Func does.
-func (w *plainWriter) describe() error {
-	word := regexp.MustCompile(`\b` + regexp.QuoteMeta(w.space.Function) + `\b`)
-	w.Sources, w.Headers, w.Include = []string{w.Function + ".c"}, []string{w.Function + ".h"}, []string{w.Function + ".h"}
-	for _, f := range w.space.Kernel {
-		isC := path.Ext(f.Name) == ".c"
-		switch {
-		case isC && w.space.Function != "" && w.included == "" && word.Match(f.Data):
-			w.included = f.Name
-			w.Headers = append(w.Headers, f.Name)
-		case isC:
-			w.Sources = append(w.Sources, f.Name)
-		default:
-			w.Headers = append(w.Headers, f.Name)
-		}
-	}
-	if w.space.Function != "" && w.included == "" {
-		return errors.New("no C file of the kernel has the name " + w.space.Function)
-	}
-
-	name := strings.Trim(strings.ToLower(strings.TrimSuffix(w.Function, plainSuffix)), "_0123456789")
-	w.Name, w.Returns.Status = cmp.Or(name[:min(len(name), 64)], "kernel"), new(int64)
+		i, name, len(shape), a.DType.Code, a.DType.Bits, dims.String())
 	return nil
 }
 
@@ -153,34 +136,19 @@ func (s *Space) tolerance() string {
 	for _, a := range s.Args {
 		abs, rel = max(abs, a.AbsTol), max(rel, a.RelTol)
 	}
-	var words []string
-	if abs > 0 {
-		words = append(words, fmt.Sprintf("abs=%g", abs))
-	}
-	if rel > 0 {
-		words = append(words, fmt.Sprintf("rel=%g", rel))
-	}
-	return strings.Join(words, ",")
+	none := regexp.MustCompile(`(abs|rel)=0(,|$)`)
+	return strings.Trim(none.ReplaceAllString(fmt.Sprintf("abs=%g,rel=%g", abs, rel), ""), ",")
 }
 
-func (w *plainWriter) prototype() string {
-	return fmt.Sprintf("int %s(%s)", w.Function, strings.Join(w.parameters, ", "))
-}
-
-func (w *plainWriter) header() string {
-	return fmt.Sprintf("// Calls %s; returns 0, or the error of a packed function.\n"+
-		"#pragma once\n#include <stdint.h>\n\n%s;\n", strings.TrimSuffix(w.Function, plainSuffix), w.prototype())
-}
-
-func (w *plainWriter) source() string {
+func (w *plainWriter) source(prototype string) []byte {
 	if w.included != "" {
 		// Without a declaration, a float would be passed as a double.
 		const strict = "#pragma GCC diagnostic error \"-Wimplicit-function-declaration\"\n"
-		return fmt.Sprintf("#include \"%s.h\"\n\n#include \"%s\"\n\n"+strict+"%s {\n  (void)%s(%s);\n  return 0;\n}\n",
-			w.Function, w.included, w.prototype(), w.space.Function, strings.Join(w.passed, ", "))
+		return fmt.Appendf(nil, "#include \"%s.h\"\n\n#include \"%s\"\n\n"+strict+"%s {\n  (void)%s(%s);\n  return 0;\n}\n",
+			w.Function, w.included, prototype, w.called, strings.Join(w.passed, ", "))
 	}
 	n := len(w.space.Args)
-	return fmt.Sprintf(`#include "%s.h"
+	return fmt.Appendf(nil, `#include "%s.h"
 
 #include <stddef.h>
 #include <tvm/runtime/c_runtime_api.h>
@@ -194,5 +162,5 @@ int %s(TVMValue* args, int* codes, int count, TVMValue* result, int* result_code
   int result_code;
 %[5]s  return %[2]s(values, codes, %[6]d, &result, &result_code, NULL);
 }
-`, w.Function, w.space.Entry, w.prototype(), max(n, 1), w.tensors.String(), n)
+`, w.Function, w.called, prototype, max(n, 1), w.tensors.String(), n)
 }

@@ -1,20 +1,26 @@
-// This file proposes configurations in order and at random.
+// This file proposes configurations: in order, at random, and as variations of the best.
 
 package space
 
 import (
+	"cmp"
 	"fmt"
-	"iter"
+	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
-// maxSteps limits the search for one configuration to about a tenth of a second.
-const maxSteps = 1 << 18
+const (
+	maxSteps   = 1 << 18 // of the search for one configuration: less than a second
+	population = 16      // configurations that can be parents
+	tournament = 3       // number of random configurations of which the best is a parent
+	variations = 64      // that are tried before a random configuration
+)
 
 // A Proposer chooses which configurations to measure. It proposes each one at most once. Any number of goroutines may
 // use it, and several proposals may be measured at the same time.
@@ -31,84 +37,75 @@ type Proposer interface {
 	Err() error
 }
 
-// A proposer tries combinations of values, and proposes those that satisfy the constraints.
+// A proposer draws combinations of values, and proposes those that satisfy the constraints.
 type proposer struct {
 	space *Space
-	// try sets index to another combination; n is the number of those that were rejected since the last proposal. It
-	// returns false if none is left.
-	try      func(n int) bool
-	index    []int
-	last     int   // the knob that advance changes; -1: there is no next combination
-	found    bool  // a combination satisfied the constraints
-	rejected []int // combinations, by each constraint
+	// draw returns a combination, as the index of each knob's value, or nil if none is left; n is the number of those
+	// that were rejected since the last proposal.
+	draw func(n int) []int
 
-	mu   sync.Mutex
-	seen map[Config]bool // proposed or reported
-	err  error           // that Next returned false
+	mu       sync.Mutex
+	seen     map[Config]bool // proposed or reported
+	rejected []int           // combinations, by each constraint
+	ranked   []ranked        // the best, at most population
+	err      error           // that Next returned false
 }
 
-func (s *Space) newProposer() *proposer {
-	return &proposer{
-		space: s, index: make([]int, len(s.knobs)), rejected: make([]int, len(s.constraints)), seen: map[Config]bool{},
-	}
+// A ranked configuration has a cost; a failed one an infinite cost.
+type ranked struct {
+	Config
+	cost float64
+}
+
+func (s *Space) newProposer(draw func(n int) []int) *proposer {
+	return &proposer{space: s, draw: draw, seen: map[Config]bool{}, rejected: make([]int, len(s.constraints))}
 }
 
 // Next implements Proposer.
 func (p *proposer) Next() (Config, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for n := range maxSteps {
-		if !p.try(n) {
-			if !p.found && p.err == nil {
-				p.err = p.because("there is no configuration that satisfies all constraints")
-			}
+	n := 0
+	for ; n < maxSteps; n++ {
+		index := p.draw(n)
+		if index == nil && len(p.seen) > 0 {
 			return Config{}, false
 		}
-		if c := p.space.violated(p.index); c >= 0 {
-			p.rejected[c]++
-			p.last = p.space.constraints[c].last
-			continue
+		if index == nil {
+			break
 		}
-
-		p.found, p.last = true, len(p.index)-1
-		if c := p.space.makeConfig(p.index); !p.seen[c] {
+		if c := p.space.violated(index); c >= 0 {
+			p.rejected[c]++
+		} else if c := p.space.config(index); !p.seen[c] {
 			p.seen[c] = true
 			return c, true
 		}
 	}
-	p.err = p.because(fmt.Sprintf("no configuration was found in %d steps", maxSteps))
+
+	none := fmt.Errorf("no configuration was found among %d combinations", n)
+	err := &jsonfile.Error{File: p.space.file, Err: none}
+	if most := slices.Max(append(p.rejected, 0)); most > 0 {
+		c := p.space.constraints[slices.Index(p.rejected, most)]
+		err.Line, err.Err = c.line, fmt.Errorf("%w; most were rejected by the constraint %q", none, c.text)
+	}
+	p.err = failure.New(failure.Config, "loosen this constraint, or give its knobs fewer values", "%w", err)
 	return Config{}, false
 }
 
-// because returns an error of class config that names the constraint that rejected most.
-func (p *proposer) because(text string) error {
-	strictest := -1
-	for c, n := range p.rejected {
-		if n > 0 && (strictest < 0 || n > p.rejected[strictest]) {
-			strictest = c
-		}
-	}
-	if strictest < 0 {
-		return failure.Errorf(failure.Config, "%s: %s", p.space.file, text)
-	}
-	c := p.space.constraints[strictest]
-	return failure.New(failure.Config, "loosen this constraint, or give its knobs fewer values", "%w", &jsonfile.Error{
-		File: p.space.file, Line: c.line, Err: fmt.Errorf("%s; most were rejected by the constraint %q", text, c.text),
-	})
-}
-
-// Report implements Proposer.
-func (p *proposer) Report(c Config, _ float64, _ bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.add(c)
-}
-
-func (p *proposer) add(c Config) {
+// Report implements Proposer. A cost that is not a number counts as failed.
+func (p *proposer) Report(c Config, cost float64, ok bool) {
 	if c.space != p.space {
 		panic(fmt.Sprintf("space: Report with a configuration of another space: %v", c))
 	}
+	if !ok || math.IsNaN(cost) {
+		cost = math.Inf(1)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.seen[c] = true
+	p.ranked = slices.Insert(p.ranked, 0, ranked{c, cost})
+	slices.SortStableFunc(p.ranked, func(a, b ranked) int { return cmp.Compare(a.cost, b.cost) })
+	p.ranked = p.ranked[:min(len(p.ranked), population)]
 }
 
 // Err implements Proposer.
@@ -118,77 +115,95 @@ func (p *proposer) Err() error {
 	return p.err
 }
 
-// NewGrid returns a Proposer of all configurations in the order of Space.All.
+// NewGrid returns a Proposer of all configurations in the order of the file: the last knob changes fastest.
 func NewGrid(s *Space) Proposer {
-	p := s.newProposer()
-	p.last = len(p.index) - 1
-	p.index[p.last] = -1 // before the first combination
-	p.try = p.advance
-	return p
+	next := -1
+	return s.newProposer(func(int) []int {
+		next++
+		return s.combination(next)
+	})
 }
 
-// advance goes on with the next value of the last knob of the constraint that rejected a combination, and with the
-// first values of the knobs behind it.
-func (p *proposer) advance(int) bool {
-	clear(p.index[p.last+1:])
-	for ; p.last >= 0; p.last-- {
-		if p.index[p.last]++; p.index[p.last] < p.space.knobs[p.last].count() {
-			return true
-		}
-		p.index[p.last] = 0
+// combination returns a combination by its number in the order of the file; nil behind the last.
+func (s *Space) combination(n int) []int {
+	index := make([]int, len(s.knobs))
+	for k, knob := range slices.Backward(s.knobs) {
+		index[k], n = n%knob.count, n/knob.count
 	}
-	return false
-}
-
-// All returns all configurations, each once, in the order of the file: the last knob changes fastest. If there is none,
-// or if one search exceeds 262,144 steps, the last pair has an error of class config that names the constraint that
-// rejected most.
-func (s *Space) All() iter.Seq2[Config, error] {
-	return func(yield func(Config, error) bool) {
-		grid := NewGrid(s)
-		for c, ok := grid.Next(); ok; c, ok = grid.Next() {
-			if !yield(c, nil) {
-				return
-			}
-		}
-		if err := grid.Err(); err != nil {
-			yield(Config{}, err)
-		}
+	if n > 0 {
+		return nil
 	}
+	return index
 }
 
-// NewRandom returns a Proposer of configurations in random order, all equally likely. It lists those of a space of at
-// most 262,144 combinations, and draws up to as many combinations of a larger one until it finds a configuration. Equal
-// seeds give equal proposals.
+// NewRandom returns a Proposer of configurations in random order, all equally likely. It draws up to 262,144
+// combinations until it finds a configuration; of a space of no more combinations, each one once. Equal seeds give
+// equal proposals.
 func NewRandom(s *Space, seed uint64) Proposer { return newRandom(s, rand.New(rand.NewPCG(seed, 0))) }
 
 func newRandom(s *Space, rng *rand.Rand) *proposer {
-	p := s.newProposer()
-	if s.Size().Cmp(big.NewInt(maxSteps)) > 0 {
-		p.try = func(int) bool {
-			for k := range p.index {
-				p.index[k] = rng.IntN(s.knobs[k].count())
+	size := s.Size()
+	if size.Cmp(big.NewInt(maxSteps)) > 0 {
+		return s.newProposer(func(int) []int {
+			index := make([]int, len(s.knobs))
+			for k, knob := range s.knobs {
+				index[k] = rng.IntN(knob.count)
 			}
-			return true
-		}
-		return p
+			return index
+		})
 	}
 
-	var rest []Config // that were not tried
-	for c, err := range s.All() {
-		if err != nil {
-			p.err = err
-			break
+	n := int(size.Int64())
+	order := append(rng.Perm(n), n) // n is behind the last one
+	return s.newProposer(func(int) []int {
+		index := s.combination(order[0])
+		if index != nil {
+			order = order[1:]
 		}
-		rest = append(rest, c)
-	}
-	rng.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
-	p.try = func(int) bool {
-		if len(rest) == 0 {
-			return false
+		return index
+	})
+}
+
+// NewEvolve returns the Proposer of an evolutionary search. It proposes random configurations until 16 were reported,
+// then variations of the best ones so far. Failed configurations rank behind all others. Where variations yield nothing
+// new, it proposes a random configuration, so that it can propose the whole space. Equal seeds give equal proposals if
+// equal calls are made in equal order.
+func NewEvolve(s *Space, seed uint64) Proposer {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	p := newRandom(s, rng)
+	random := p.draw
+	p.draw = func(n int) []int {
+		if n >= variations || len(p.ranked) < population {
+			return random(n)
 		}
-		p.index, rest = rest[0].Indices(), rest[1:]
-		return true
+		return p.child(rng)
 	}
 	return p
+}
+
+// child returns a variation of one parent, or of a mixture of two. One knob changes on average, to a neighbour half the
+// time if its values are numbers.
+func (p *proposer) child(rng *rand.Rand) []int {
+	parent := func() []int {
+		best := population - 1
+		for range tournament {
+			best = min(best, rng.IntN(population))
+		}
+		return p.ranked[best].Indices()
+	}
+	index, other := parent(), parent()
+	mixed := rng.IntN(2) == 0
+	for k, knob := range p.space.knobs {
+		if mixed && rng.IntN(2) == 0 {
+			index[k] = other[k]
+		}
+		switch {
+		case rng.IntN(len(index)) > 0:
+		case knob.numeric && rng.IntN(2) == 0:
+			index[k] = max(0, min(knob.count-1, index[k]+2*rng.IntN(2)-1))
+		default:
+			index[k] = rng.IntN(knob.count)
+		}
+	}
+	return index
 }

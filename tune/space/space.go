@@ -4,6 +4,7 @@
 package space
 
 import (
+	"go/ast"
 	"math/big"
 	"slices"
 
@@ -18,10 +19,11 @@ type Space struct {
 	Function string // C name of the plain function (tune.Func); "" with Entry
 	Args     []Arg  // of the function, in order
 
-	knobs       []knob       // in the order of the file
-	file        string       // path, for errors
-	constraints []constraint // those come first whose knobs come first
-	digest      [32]byte     // of the kernel and its arguments
+	knobs       []knob         // in the order of the file
+	byName      map[string]int // indices of the knobs
+	file        string         // path, for errors
+	constraints []constraint
+	digest      [32]byte // of the kernel and its arguments
 }
 
 // A Source is a C file or a header of the kernel.
@@ -44,15 +46,14 @@ type Arg struct {
 type constraint struct {
 	text string
 	line int // in the file
-	last int // index of the last knob that it names, 0 if it names none
-	term term
+	expr ast.Expr
 }
 
 // Size returns the number of combinations of values, including those that violate a constraint.
 func (s *Space) Size() *big.Int {
 	n := big.NewInt(1)
 	for _, k := range s.knobs {
-		n.Mul(n, big.NewInt(int64(k.count())))
+		n.Mul(n, big.NewInt(int64(k.count)))
 	}
 	return n
 }
@@ -60,7 +61,7 @@ func (s *Space) Size() *big.Int {
 // violated returns the first constraint that the configuration violates; -1 if there is none.
 func (s *Space) violated(index []int) int {
 	return slices.IndexFunc(s.constraints, func(c constraint) bool {
-		v, ok := c.term(index)
-		return !ok || v == 0
+		v := (&evaluation{space: s, index: index}).of(c.expr)
+		return !v.exists || !v.holds
 	})
 }
