@@ -2,9 +2,9 @@ package report
 
 import (
 	"encoding/csv"
+	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,8 +19,6 @@ var columns = []string{
 	"run_s", "finished", "platform", "made",
 }
 
-func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
-
 // WriteCSV writes a header, and a line for each result in the order given (RFC 4180, lines end with a newline alone).
 // Times are in seconds; samples are separated by spaces; missing fields are empty. Texts are exact, but a message that
 // begins like a formula of a spreadsheet has an apostrophe before it. Results of several kinds and platforms may be in
@@ -33,31 +31,26 @@ func WriteCSV(w io.Writer, results []tune.Result) error {
 	return csv.NewWriter(w).WriteAll(rows)
 }
 
-func csvRow(r tune.Result) []string {
-	times, failed := make([]string, 7), make([]string, 4)
+func csvRow(r tune.Result) (row []string) {
+	times, failed := slices.Repeat([]any{""}, 7), slices.Repeat([]any{""}, 4)
 	if t := r.Time; t != nil {
-		for i, v := range []float64{t.Median, t.Mean, t.Min, t.Max, t.StdDev, t.Low, t.High} {
-			if i < 5 || t.N > 1 { // one sample has no interval
-				times[i] = number(v)
-			}
+		times = []any{t.Median, t.Mean, t.Min, t.Max, t.StdDev, t.Low, t.High}
+		if t.N < 2 { // one sample has no interval
+			times[5], times[6] = "", ""
 		}
 	}
 	if f := r.Failure; f != nil {
-		failed = []string{
-			string(f.Class), string(f.Blame), strconv.FormatBool(f.Retry), valuetext.NoFormula(f.Message),
-		}
+		failed = []any{f.Class, f.Blame, f.Retry, valuetext.NoFormula(f.Message)}
 	}
-	var samples []string
-	for _, s := range r.Samples {
-		samples = append(samples, number(s))
-	}
-	return slices.Concat(
-		[]string{r.ID, r.Kind, r.Board, r.Image, string(r.Tier), r.SameAs}, times,
-		[]string{strings.Join(samples, " "), strconv.FormatBool(r.Cut)}, failed,
-		[]string{
-			strconv.FormatUint(r.Base, 10), strconv.Itoa(r.Bytes), number(r.Build.Seconds()), number(r.Wait.Seconds()),
-			number(r.Load.Seconds()), number(r.Run.Seconds()), r.Finished.UTC().Format(time.RFC3339Nano),
-			r.Platform.String(), r.Toolchain,
+	for _, cell := range slices.Concat(
+		[]any{r.ID, r.Kind, r.Board, r.Image, r.Tier, r.SameAs}, times,
+		[]any{strings.Trim(fmt.Sprint(r.Samples), "[]"), r.Cut}, failed,
+		[]any{
+			r.Base, r.Bytes, r.Build.Seconds(), r.Wait.Seconds(), r.Load.Seconds(), r.Run.Seconds(),
+			r.Finished.UTC().Format(time.RFC3339Nano), r.Platform.String(), r.Toolchain,
 		},
-	)
+	) {
+		row = append(row, fmt.Sprint(cell))
+	}
+	return row
 }

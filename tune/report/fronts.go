@@ -27,12 +27,15 @@ func front(dots []dot) (best []dot) {
 	return best
 }
 
-func namesOf(dots []dot) string {
+// addFront adds a series of dots, with a line through their front, which it returns.
+func (f *figure) addFront(number int, name string, dots []dot) (best []dot) {
+	best = front(dots)
 	var names []string
-	for _, d := range dots {
+	for _, d := range best[:min(len(best), 5)] {
 		names = append(names, d.name)
 	}
-	return strings.Join(names, ", ")
+	f.add(series{number, pointsOf(dots), pointsOf(best)}, name, "%s: %s", name, strings.Join(names, ", "))
+	return best
 }
 
 func pointsOf(dots []dot) (all plotter.XYs) {
@@ -40,9 +43,4 @@ func pointsOf(dots []dot) (all plotter.XYs) {
 		all = append(all, plotter.XY{X: d.x, Y: d.y})
 	}
 	return all
-}
-
-// seriesOf returns dots with a line through their front.
-func seriesOf(number int, dots []dot) series {
-	return series{number, pointsOf(dots), pointsOf(front(dots))}
 }

@@ -236,11 +236,9 @@ func (g group) sizes(u unit) figure {
 		for _, r := range m.Results {
 			dots = append(dots, dot{r.Time.Median * u.second, float64(r.Bytes), short(r.ID, 48)})
 		}
-		best := front(dots)
-		for _, d := range best {
+		for _, d := range f.addFront(m.run.number, m.run.label, dots) {
 			f.Table.add(m.run.label, d.name, u.text(d.x/u.second), d.y)
 		}
-		f.add(seriesOf(m.run.number, dots), m.run.label, "Run %s: %s", m.run.label, namesOf(best[:min(len(best), 5)]))
 	}
 	return f
 }
@@ -277,9 +275,7 @@ func stepsOf(runs []shownRun) block {
 func failuresOf(runs []shownRun) block {
 	t := &table{Head: append([]string{"run"}, reasonHead...)}
 	for _, s := range runs {
-		for _, reason := range reasonsOf(s.Results) {
-			t.add(append([]any{s.label}, reason...)...)
-		}
+		t.addReasons(s.Results, s.label)
 	}
 	return block{Title: "Failures", Table: t}
 }

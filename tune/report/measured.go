@@ -323,8 +323,7 @@ func pareto(results []*measure.Result) figure {
 		f.Table.add(r.Key(), r.Cost, r.Flash)
 	}
 	for i, model := range slices.Sorted(maps.Keys(byModel)) {
-		name := short(model, 40)
-		f.add(seriesOf(i, byModel[model]), name, "%s: %s", name, namesOf(front(byModel[model])))
+		f.addFront(i, short(model, 40), byModel[model])
 	}
 	return f
 }

@@ -133,8 +133,9 @@ func TestRunPage(t *testing.T) {
 // TestFront: what costs the same is in the front if it is smaller, and nothing that is larger.
 func TestFront(t *testing.T) {
 	dots := []dot{{3, 10, "c"}, {1, 30, "a"}, {2, 30, "larger"}, {2, 20, "b"}, {4, 10, "slower"}}
-	if got := namesOf(front(dots)); got != "a, b, c" {
-		t.Error(got)
+	var f figure
+	if f.addFront(0, "front", dots); f.Words != "front: a, b, c. " {
+		t.Error(f.Words)
 	}
 }
 

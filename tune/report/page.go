@@ -17,17 +17,17 @@ import (
 var pageText string
 
 // The template shows each text as one printable line.
-var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"line": printable}).Parse(pageText))
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
+	"line": printable, "tones": func() []tone { return tones },
+}).Parse(pageText))
 
 type page struct {
 	Title, Intro string
-	Tones        []tone
 	Sections     []section
 }
 
 // write writes the page, with the wear of devices at its end.
 func (p page) write(w io.Writer, wear []device.DeviceWear) error {
-	p.Tones = tones
 	s := section{Title: "Wear"}
 	for i, d := range wear {
 		if err := s.draw(i+1, heatMapOf(d)); err != nil {

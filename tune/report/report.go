@@ -31,23 +31,13 @@ func printable(s string) string {
 	}, strings.Join(strings.Fields(s), " "))
 }
 
-// short returns at most n characters of a text, printable.
+// short returns at most n characters of a text, printable, with its end, in which the IDs of a space differ.
 func short(s string, n int) string {
-	all := []rune(printable(s))
+	all, end := []rune(printable(s)), n*5/12
 	if len(all) <= n {
 		return string(all)
 	}
-	return string(all[:n-1]) + "…"
-}
-
-// shortID returns an ID of at most 48 characters, with its end, in which the IDs of a space differ.
-func shortID(id string) string {
-	const begin, end = 27, 20
-	all := []rune(printable(id))
-	if len(all) <= begin+1+end {
-		return string(all)
-	}
-	return string(all[:begin]) + "…" + string(all[len(all)-end:])
+	return string(all[:n-1-end]) + "…" + string(all[len(all)-end:])
 }
 
 // A unit formats times so that the shortest has four digits.
@@ -110,20 +100,20 @@ func fastest(k tune.Ranking, u unit, n int) *table {
 			notes = append(notes, "cut short")
 		}
 		if r.SameAs != "" {
-			notes = append(notes, "same bytes as "+shortID(r.SameAs))
+			notes = append(notes, "same bytes as "+short(r.SameAs, 48))
 		}
-		t.add(i+1, shortID(r.ID), u.text(r.Time.Median), interval, speedUp, short(r.Board, 32), r.Bytes,
+		t.add(i+1, short(r.ID, 48), u.text(r.Time.Median), interval, speedUp, short(r.Board, 32), r.Bytes,
 			strings.Join(notes, ", "))
 	}
 	return t
 }
 
-// reasonHead is the header of reasonsOf.
+// reasonHead is the header of addReasons.
 var reasonHead = []string{"kind", "class", "blame", "number", "first"}
 
-// reasonsOf returns a row for the failures of one class and blame on one kind of board: their number, and candidate and
-// message of the first. The most frequent come first.
-func reasonsOf(results []tune.Result) (rows [][]any) {
+// addReasons adds a row, which begins with some cells, for the failures of one class and blame on one kind of board:
+// their number, and candidate and message of the first. The most frequent come first.
+func (t *table) addReasons(results []tune.Result, begin ...any) {
 	type reason struct {
 		kind  string
 		class failure.Class
@@ -144,11 +134,9 @@ func reasonsOf(results []tune.Result) (rows [][]any) {
 	slices.SortStableFunc(order, func(a, b reason) int { return cmp.Compare(len(all[b]), len(all[a])) })
 	for _, x := range order {
 		first := all[x][0]
-		rows = append(rows, []any{
-			x.kind, x.class, x.blame, len(all[x]), short(first.ID, 48) + ": " + short(first.Failure.Message, 160),
-		})
+		t.add(append(begin, x.kind, x.class, x.blame, len(all[x]),
+			short(first.ID, 48)+": "+short(first.Failure.Message, 160))...)
 	}
-	return rows
 }
 
 // A span is a period of work on a candidate.

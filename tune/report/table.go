@@ -34,9 +34,7 @@ func WriteTable(w io.Writer, results []tune.Result, n int) error {
 	}
 
 	t := &table{Head: reasonHead}
-	for _, reason := range reasonsOf(results) {
-		t.add(reason...)
-	}
+	t.addReasons(results)
 	if len(t.Rows) > 0 {
 		failed := slices.DeleteFunc(slices.Clone(results), func(r tune.Result) bool { return r.Failure == nil })
 		fmt.Fprintf(&b, "%d of %d have no time\n", len(failed), len(results))
