@@ -46,8 +46,6 @@ type section struct {
 	Blocks []block
 }
 
-func (s *section) add(b block) { s.Blocks = append(s.Blocks, b) }
-
 // draw adds figures. Their identifiers end in the number, unless it is 0.
 func (s *section) draw(number int, figures ...figure) error {
 	for _, f := range figures {
@@ -58,7 +56,7 @@ func (s *section) draw(number int, figures ...figure) error {
 		if number > 0 {
 			f.ID = fmt.Sprintf("%s-%d", f.ID, number)
 		}
-		s.add(block{Figure: &f})
+		s.Blocks = append(s.Blocks, block{Figure: &f})
 	}
 	return nil
 }

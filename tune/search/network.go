@@ -316,23 +316,22 @@ func (s *networkSearch) begin(ctx context.Context) (NetworkTrial, error) {
 	}
 
 	s.first = outputs
-	if earlier, ok := s.seen[t.Flags]; ok {
-		if earlier.Result.Toolchain != t.Result.Toolchain {
-			return t, failure.New(failure.Config, "choose another folder",
-				"the search in %s was with another compiler, flags or libraries: %s, not %s", s.store.dir, earlier.Result.Toolchain,
-				t.Result.Toolchain)
-		}
-		if earlier.Result.Image != t.Result.Image {
-			return t, failure.New(failure.Config, "choose another folder",
-				"the search in %s was of another model or board", s.store.dir)
-		}
+
+	earlier, same := s.seen[t.Flags]
+	reason := ""
+	switch {
+	case len(s.seen) == 0:
+		return t, s.keep(t)
+	case !same:
+		reason = "began with other flags"
+	case earlier.Result.Toolchain != t.Result.Toolchain:
+		reason = "was with another compiler, flags or libraries: " + earlier.Result.Toolchain + ", not " + t.Result.Toolchain
+	case earlier.Result.Image != t.Result.Image:
+		reason = "was of another model or board"
+	default:
 		return earlier, nil
 	}
-
-	if len(s.seen) > 0 {
-		return t, failure.New(failure.Config, "choose another folder", "the search in %s began with other flags", s.store.dir)
-	}
-	return t, s.keep(t)
+	return t, failure.New(failure.Config, "choose another folder", "the search in %s %s", s.store.dir, reason)
 }
 
 // compareWant compares outputs with the expected ones: floats within 1e-5 of max(1, |expected|), all else exactly.

@@ -3,7 +3,6 @@
 package space
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -89,9 +88,31 @@ func parseFile(data []byte, path string) (*Space, error) {
 	if r.lines, err = jsonfile.Decode(path, data, &r.file); err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(r.readKernel(), r.readArgs(), r.readKnobs(), r.readConstraints()); err != nil {
-		return nil, err
+	f := r.file
+	if r.space.Entry, r.space.Function = f.Entry, f.Function; (f.Entry == "") == (f.Function == "") {
+		return nil, &jsonfile.Error{
+			File: path, Err: errors.New("a space has one of entry, a packed function, and function, a plain one"),
+		}
 	}
+
+	for _, list := range []struct {
+		name string
+		size int
+		read func(i int) error
+	}{
+		{"kernel", len(f.Kernel), r.readSource},
+		{"args", len(f.Args), r.readArg},
+		{"knobs", len(f.Knobs), r.readKnob},
+		{"constraints", len(f.Constraints), r.readConstraint},
+	} {
+		for i := range list.size {
+			if err := list.read(i); err != nil {
+				field := fmt.Sprintf("%s[%d]", list.name, i)
+				return nil, &jsonfile.Error{File: path, Line: r.lines[field], Err: fmt.Errorf("%s: %w", field, err)}
+			}
+		}
+	}
+
 	content, err := json.Marshal(r.space)
 	r.space.digest = sha256.Sum256(content)
 	return &r.space, err
@@ -102,12 +123,7 @@ type reader struct {
 	lines jsonfile.Lines
 	file  spaceFile
 	space Space
-}
-
-// at returns the error of an element of a list, with its line.
-func (r *reader) at(list string, i int, err error) error {
-	field := fmt.Sprintf("%s[%d]", list, i)
-	return &jsonfile.Error{File: r.space.file, Line: r.lines[field], Err: fmt.Errorf("%s: %w", field, err)}
+	bytes int // of the arguments' contents
 }
 
 // path returns the path of a file that the space file names.
@@ -118,45 +134,22 @@ func (r *reader) path(name string) string {
 	return filepath.Join(filepath.Dir(r.space.file), name)
 }
 
-func (r *reader) readKernel() error {
-	f := r.file
-	if r.space.Entry, r.space.Function = f.Entry, f.Function; (f.Entry == "") == (f.Function == "") {
-		return &jsonfile.Error{
-			File: r.space.file, Err: errors.New("a space has one of entry, a packed function, and function, a plain one"),
-		}
+func (r *reader) readSource(i int) error {
+	name := r.file.Kernel[i]
+	if strings.ContainsAny(name, `/\`) || slices.Contains(r.file.Kernel[:i], name) {
+		return fmt.Errorf("%q is not the name of another file beside the space file", name)
 	}
-	for i, name := range f.Kernel {
-		data, err := readFile(r.path(name), maxSourceBytes)
-		if strings.ContainsAny(name, `/\`) || slices.Contains(f.Kernel[:i], name) {
-			err = fmt.Errorf("%q is not the name of another file beside the space file", name)
-		}
-		if err != nil {
-			return r.at("kernel", i, err)
-		}
-		r.space.Kernel = append(r.space.Kernel, Source{name, data})
-	}
-	return nil
+	data, err := readFile(r.path(name), maxSourceBytes)
+	r.space.Kernel = append(r.space.Kernel, Source{name, data})
+	return err
 }
 
-func (r *reader) readArgs() error {
-	size := 0
-	for i, a := range r.file.Args {
-		arg, err := r.arg(a)
-		if size += len(arg.Data) + len(arg.Want); err == nil && size > maxDataBytes {
-			err = fmt.Errorf("the arguments are larger than %d MiB", maxDataBytes>>20)
-		}
-		if err != nil {
-			return r.at("args", i, err)
-		}
-		r.space.Args = append(r.space.Args, arg)
-	}
-	return nil
-}
-
-func (r *reader) arg(a argFile) (arg Arg, err error) {
-	arg = Arg{Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol}
+func (r *reader) readArg(i int) error {
+	a := r.file.Args[i]
+	arg := Arg{Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol}
+	var err error
 	if arg.DType, err = ndarray.ParseDType(a.DType); err != nil {
-		return arg, err
+		return err
 	}
 	bytes, err := ndarray.Bytes(arg.DType, a.Shape)
 	switch {
@@ -176,7 +169,11 @@ func (r *reader) arg(a argFile) (arg Arg, err error) {
 	if err == nil && a.Want != nil {
 		arg.Want, err = r.array("want", a.Want, arg)
 	}
-	return arg, err
+	if r.bytes += len(arg.Data) + len(arg.Want); r.bytes > maxDataBytes {
+		return fmt.Errorf("the arguments are larger than %d MiB", maxDataBytes>>20)
+	}
+	r.space.Args = append(r.space.Args, arg)
+	return err
 }
 
 // number returns a number as an element of a type.
@@ -210,33 +207,29 @@ func (r *reader) array(field string, a *arrayFile, of Arg) ([]byte, error) {
 	return arrays[i].Data, nil
 }
 
-func (r *reader) readKnobs() error {
-	s := &r.space
-	for i, f := range r.file.Knobs {
-		k, err := newKnob(f)
-		if _, twice := s.byName[f.Name]; twice {
-			err = errors.New("there are two knobs of this name")
-		}
-		if i == maxKnobs {
-			err = fmt.Errorf("a space has at most %d knobs", maxKnobs)
-		}
-		if err != nil {
-			return r.at("knobs", i, fmt.Errorf("%s: %w", f.Name, err))
-		}
-		s.knobs, s.byName[f.Name] = append(s.knobs, k), i
+func (r *reader) readKnob(i int) error {
+	f := r.file.Knobs[i]
+	k, err := newKnob(f)
+	if _, twice := r.space.byName[f.Name]; twice {
+		err = errors.New("there are two knobs of this name")
+	} else if i == maxKnobs {
+		err = fmt.Errorf("a space has at most %d knobs", maxKnobs)
 	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Name, err)
+	}
+	r.space.knobs, r.space.byName[f.Name] = append(r.space.knobs, k), i
 	return nil
 }
 
-func (r *reader) readConstraints() error {
-	for i, text := range r.file.Constraints {
-		e, err := r.space.parseCondition(text)
-		if err != nil {
-			return r.at("constraints", i, fmt.Errorf("%.*q: %w", maxConstraintBytes, text, err))
-		}
-		line := r.lines[fmt.Sprintf("constraints[%d]", i)]
-		r.space.constraints = append(r.space.constraints, constraint{text, line, e})
+func (r *reader) readConstraint(i int) error {
+	text := r.file.Constraints[i]
+	e, err := r.space.parseCondition(text)
+	if err != nil {
+		return fmt.Errorf("%.*q: %w", maxConstraintBytes, text, err)
 	}
+	line := r.lines[fmt.Sprintf("constraints[%d]", i)]
+	r.space.constraints = append(r.space.constraints, constraint{text, line, e})
 	return nil
 }
 

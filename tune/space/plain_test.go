@@ -25,16 +25,8 @@ func TestPlain(t *testing.T) {
 			{DType: dtype(t, "float64"), Shape: []int64{1}},
 		},
 	}
-	files, err := s.Plain()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	for _, f := range append(files, s.Kernel...) {
-		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	files := writePlain(t, s, dir)
 	want := "int Scale_2_plain(const int8_t* argument0, const float* argument1, uint16_t* argument2, double* argument3);"
 	if !strings.Contains(string(files[0].Data), want) {
 		t.Errorf("%s", files[0].Data)
@@ -73,6 +65,17 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+// writePlain writes the files of a plain function, which it returns, and those of the kernel.
+func writePlain(t *testing.T, s *Space, dir string) []Source {
+	t.Helper()
+	files, err := s.Plain()
+	testkit.Must(t, err)
+	for _, f := range append(files, s.Kernel...) {
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o644))
+	}
+	return files
+}
+
 // testPlainFunction compiles the function that calls a static one, whose integers may be of another type of their size.
 func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 	t.Helper()
@@ -84,15 +87,7 @@ func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 		{Name: "k.c", Data: []byte("static int scale(const signed char* a, float by, void* b, double* c, signed char d) {\n" +
 			"  return (a != b) + (by == *c) + d;\n}\n")},
 	}
-	files, err := s.Plain()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range append(files, s.Kernel...) {
-		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	files := writePlain(t, &s, dir)
 	want := "int scale_plain(const int8_t* argument0, float argument1, uint16_t* argument2, double* argument3, " +
 		"int8_t argument4);"
 	if !strings.Contains(string(files[0].Data), want) {
@@ -111,15 +106,7 @@ func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 		t.Errorf("%v\n%s\n%s", err, out, files[1].Data)
 	}
 	s.Kernel[0].Data = []byte("int scaled; // as scale has it\n")
-	files, err = s.Plain()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range append(files, s.Kernel...) {
-		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	files = writePlain(t, &s, dir)
 	out, err = exec.CommandContext(t.Context(), cc, "-std=c11", "-Wno-error=implicit-function-declaration",
 		"-fsyntax-only", filepath.Join(dir, files[1].Name)).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "implicit") {
