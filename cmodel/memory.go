@@ -19,6 +19,7 @@ func (g *model) operatorPeaks() (map[string]int64, error) {
 	}
 	g.Unsure = w.Objects
 
+	// Of functions that leak this may be more than they have: a free in their caller frees the leak, too.
 	peaks := map[string]int64{}
 	for name, steps := range w.Steps {
 		var now, peak int64
@@ -32,6 +33,7 @@ func (g *model) operatorPeaks() (map[string]int64, error) {
 			now += aligned(bytes)
 			peak = max(peak, now)
 		}
+
 		if len(g.Unsure) > 0 && peak > 0 {
 			peak += unsureBytes
 		}

@@ -78,6 +78,8 @@ type step struct {
 // Of returns what the model's functions allocate. It reads sources; of objects, it uses the metadata.
 func Of(a *mlf.Archive, m *mlf.Model) *Workspace {
 	r := &reader{&Workspace{Steps: map[string][]int64{}}, nil, map[string]*function{}}
+
+	// Most archives allocate nothing, and their code may have megabytes of constants: it is not split then.
 	files := slices.Concat(m.Sources, m.Headers)
 	if slices.ContainsFunc(files, func(f mlf.File) bool { return allocates(string(f.Data)) }) {
 		for _, f := range files {
@@ -92,6 +94,8 @@ func Of(a *mlf.Archive, m *mlf.Model) *Workspace {
 	for _, name := range called(m) {
 		r.follow(name)
 	}
+
+	// A function that allocates must be reached by calls alone, else it may run while others hold memory.
 	for name, f := range r.functions {
 		_, isCalled := r.Steps[name]
 		if !isCalled && slices.ContainsFunc(f.steps, func(s step) bool { return s.call == "" }) {
@@ -101,6 +105,7 @@ func Of(a *mlf.Archive, m *mlf.Model) *Workspace {
 			r.unknown(f, "allocates and %s", f.strange)
 		}
 	}
+
 	slices.Sort(r.Unknown)
 	return r.Workspace
 }
@@ -143,6 +148,7 @@ func (r *reader) split(file mlf.File) {
 			rest.body += text
 			return
 		}
+
 		name, isPrototype := text[at[2]:at[3]], text[at[1]-1] == ';'
 		rest.body += text[:at[0]]
 		text = text[at[1]:]
@@ -154,6 +160,8 @@ func (r *reader) split(file mlf.File) {
 		f := &function{place: "function " + name + " in " + file.Name, body: text[:end]}
 		text = text[end:]
 		r.texts = append(r.texts, f)
+
+		// Several files may include a header's function; #if may choose between different ones.
 		if other := r.functions[name]; other == nil {
 			r.functions[name] = f
 		} else if other.body != f.body {
@@ -200,6 +208,7 @@ func (r *reader) read(f *function) {
 		if line[0] == '#' {
 			f.strange = fmt.Sprintf("has an %.120s", line)
 		}
+
 		returns := false
 		for _, used := range use.FindAllString(line, -1) {
 			name := strings.Trim(used, "&( =+-")
@@ -221,6 +230,8 @@ func (r *reader) read(f *function) {
 		if returns && !errorReturn.MatchString(line) { // an error ends a run
 			r.leak(f)
 		}
+
+		// A statement behind any other end of a line belongs to an if or a loop without braces.
 		depth += strings.Count(line, "{") - strings.Count(line, "}")
 		end = line[len(line)-1:]
 	}
@@ -261,6 +272,7 @@ func (r *reader) readObjects(objects []mlf.File, listed map[string]int64) {
 		if err != nil {
 			r.unknown(f, "cannot be read: %v", err)
 		}
+
 		for _, name := range o.Undefined {
 			if other := r.functions[name]; other != nil && other.body != "" {
 				other.strange = "is called by " + f.place
@@ -268,6 +280,8 @@ func (r *reader) readObjects(objects []mlf.File, listed map[string]int64) {
 			if name == giveFunction || !allocates(name) {
 				continue
 			}
+
+			// Which function of the object allocates, and when, is not known: each may have all that is listed for it.
 			known := false
 			for _, defined := range o.Defined {
 				if bytes := listed[defined]; bytes > 0 && name == takeFunction {
@@ -275,6 +289,7 @@ func (r *reader) readObjects(objects []mlf.File, listed map[string]int64) {
 					known = true
 				}
 			}
+
 			if known {
 				r.Objects = append(r.Objects, f.place+" is not read: metadata.json lists how much it allocates")
 			} else {
@@ -298,6 +313,8 @@ func (r *reader) follow(name string) []int64 {
 		}
 		return steps
 	}
+
+	// Calls of calls may multiply without limit.
 	var steps []int64
 	r.Steps[name], f.open = nil, true
 	for _, s := range f.steps {
@@ -308,6 +325,7 @@ func (r *reader) follow(name string) []int64 {
 			break
 		}
 	}
+
 	r.Steps[name], f.open = steps, false
 	return steps
 }
