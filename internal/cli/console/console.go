@@ -26,22 +26,23 @@ import (
 // stderr. With JSON lines on stdout the results for people go to stderr too. Its methods may be called from many
 // goroutines; its fields are changed by targets only, which run one after the other.
 type Console struct {
-	Env     Environ
 	Dir     string // the working folder
 	DryRun  bool   // the running target lists only what it would do
 	Verbose bool
 
 	stdout   io.Writer
-	people   io.Writer       // results for people: stdout, or notes with JSON=1
-	notes    io.Writer       // stderr
-	mage     string          // the command that runs targets
-	ofMage   bool            // mage has made this program for this run
-	args     []string        // of this program
-	json     io.Writer       // nil unless JSON=1
-	terminal bool            // notes is a terminal
-	step     string          // the running target's name
-	environ  func() []string // all variables; nil: those of Env only
-	noted    []string        // variables of which a note has been printed
+	people   io.Writer           // results for people: stdout, or notes with JSON=1
+	notes    io.Writer           // stderr
+	mage     string              // the command that runs targets
+	ofMage   bool                // mage has made this program for this run
+	args     []string            // of this program
+	json     io.Writer           // nil unless JSON=1
+	terminal bool                // notes is a terminal
+	step     string              // the running target's name
+	env      func(string) string // a variable of the environment
+	others   []string            // variables with values of other systems
+	environ  func() []string     // all variables; nil: those of env only
+	noted    []string            // variables of which a note has been printed
 
 	size func() (columns, rows int) // of the terminal
 
@@ -61,13 +62,13 @@ var Current = sync.OnceValue(func() *Console {
 })
 
 // New returns a console in the process's working folder.
-func New(env Environ, stdout, stderr io.Writer) *Console {
+func New(env func(string) string, stdout, stderr io.Writer) *Console {
 	dir, err := os.Getwd()
 	if err != nil {
 		dir = "." // relative paths then stay as given
 	}
 	c := &Console{
-		Env: env, Dir: dir, stdout: stdout, notes: stderr, mage: mageCommand(os.Args[0], dir), args: os.Args[1:],
+		env: env, Dir: dir, stdout: stdout, notes: stderr, mage: mageCommand(os.Args[0], dir), args: os.Args[1:],
 		ofMage: magesOwn.MatchString(filepath.Base(os.Args[0])),
 	}
 	c.readJSON()

@@ -10,8 +10,13 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// An Environ reads environment variables. An empty one counts as unset.
-type Environ func(string) string
+// Env returns a variable of the environment. An empty one counts as unset, and so does a value of another system.
+func (c *Console) Env(name string) string {
+	if slices.Contains(c.others, name) {
+		return ""
+	}
+	return c.env(name)
+}
 
 // IsOn reports whether the text of a switch is on: set to anything but 0, false, no or off.
 func IsOn(text string) bool {

@@ -68,9 +68,7 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 	c.readJSON()
 	defer context.AfterFunc(ctx, c.leaveBar)()
 
-	env := c.Env
-	defer func() { c.Env = env }()
-	c.Env = c.withoutOthers(env)
+	c.findOthers()
 	err := c.checkInputs()
 	if err == nil {
 		err = c.checkNames()

@@ -75,7 +75,7 @@ func TestNextStep(t *testing.T) {
 	if got := c.NextStep(failure.New(failure.Config, save, "x")); got != want {
 		t.Errorf("next step %q, want %q", got, want)
 	}
-	c.Env = func(name string) string { return map[string]string{"OPTIONS": "arena_kib=8 log_level=error"}[name] }
+	c.env = func(name string) string { return map[string]string{"OPTIONS": "arena_kib=8 log_level=error"}[name] }
 	larger := failure.New(failure.Config, failure.Option("Spec.Options", "arena_kib=16"), "x")
 	if got := c.NextStep(larger); got != "OPTIONS='log_level=error arena_kib=16'" {
 		t.Errorf("next step %q loses an option", got)

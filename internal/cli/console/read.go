@@ -46,7 +46,7 @@ func (c *Console) Read(variables any) error {
 		case *bool:
 			*to = IsOn(text)
 		case *[]string:
-			*to = List(text)
+			*to = list(text)
 		case *time.Duration:
 			*to, err = Duration(name, text)
 		case *string:
@@ -75,8 +75,8 @@ func (c *Console) Read(variables any) error {
 	return nil
 }
 
-// List returns the words of a list. A comma separates them: a folder may have a space.
-func List(text string) []string {
+// list returns the words of a list. A comma separates them: a folder may have a space.
+func list(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }
 

@@ -78,28 +78,20 @@ func Reads(target, variable string) bool {
 	return slices.Contains(readers[variable], "*") || slices.Contains(readers[variable], target)
 }
 
-// withoutOthers returns an environment without values of other systems. A note names those that the running target
-// would read.
-func (c *Console) withoutOthers(env Environ) Environ {
-	others := map[string]bool{}
+// findOthers finds the variables with values of other systems. A note names those that the running target would read.
+func (c *Console) findOthers() {
+	c.others = nil
 	for _, name := range shared {
-		value := env(name)
+		value := c.Env(name)
 		if value == "" || c.isOurs(name, value) {
 			continue
 		}
 
-		others[name] = true
+		c.others = append(c.others, name)
 		if note := name + "=" + value; Reads(c.step, name) && !slices.Contains(c.noted, note) {
 			c.Notef("note: %s has no effect: it is no value of boardsmith's %s (docs/command-line.md)", note, name)
 			c.noted = append(c.noted, note)
 		}
-	}
-
-	return func(name string) string {
-		if others[name] {
-			return ""
-		}
-		return env(name)
 	}
 }
 

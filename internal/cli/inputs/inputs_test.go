@@ -28,7 +28,7 @@ func writeFile(t *testing.T, path, text string) {
 func init() { console.Declare("", Variables{}) }
 
 // resolve is Resolve with the variables of an environment.
-func resolve(env console.Environ, s Source) (*Inputs, error) {
+func resolve(env func(string) string, s Source) (*Inputs, error) {
 	s.Shelf = env("BOARDSMITH_PATH")
 	if err := console.New(env, io.Discard, io.Discard).Read(&s.Variables); err != nil {
 		return nil, err

@@ -10,7 +10,6 @@ import (
 	"runtime"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
@@ -26,7 +25,7 @@ func variableOf(program string) string {
 }
 
 // Find returns the absolute path of a program: from its variable, else on PATH, else in setup's folder.
-func Find(env console.Environ, name string) (string, error) {
+func Find(env func(string) string, name string) (string, error) {
 	variable := variableOf(name)
 	if v := env(variable); v != "" {
 		path, err := exec.LookPath(v)
