@@ -61,19 +61,31 @@ func TestRelax(t *testing.T) {
 }
 
 // TestPyTorch exports a network of PyTorch, where there is one, and validates it with PyTorch's own outputs.
-func TestPyTorch(t *testing.T) {
+func TestPyTorch(t *testing.T) { validateScript(t, "pytorch.py", "torch") }
+
+// TestLite exports networks of TensorFlow Lite, where there is its interpreter, whose outputs are expected.
+func TestLite(t *testing.T) { validateScript(t, "lite.py", "lite_float32", "lite_int8") }
+
+// validateScript runs a script that exports networks, if it finds their framework.
+func validateScript(t *testing.T, script string, names ...string) {
+	t.Helper()
 	t.Parallel()
 	folder := t.TempDir()
-	output := relaxPython(t, filepath.Join(testkit.Root(t), "python", "tests", "pytorch.py"), folder)
-	base := filepath.Join(folder, "torch")
-	if _, err := os.Stat(base + ".tar"); err != nil {
-		t.Skip(output)
-	}
-	for _, board := range []string{"host", "mps2_an386"} {
-		t.Run(board, func(t *testing.T) {
-			t.Parallel()
-			equals(t, board, base, "abs=1e-5")
-		})
+	output := relaxPython(t, filepath.Join(testkit.Root(t), "python", "tests", script), folder)
+	for _, name := range names {
+		base, rule := filepath.Join(folder, name), "abs=1e-5"
+		if strings.HasSuffix(name, "int8") {
+			rule = "abs=3" // units of each layer
+		}
+		if _, err := os.Stat(base + ".tar"); err != nil {
+			t.Skip(output)
+		}
+		for _, board := range []string{"host", "mps2_an386"} {
+			t.Run(name+"/"+board, func(t *testing.T) {
+				t.Parallel()
+				equals(t, board, base, rule)
+			})
+		}
 	}
 }
 

@@ -9,8 +9,9 @@ temporaries, and a function tvmgen_<name>_run. Its format is Model Library Forma
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -52,17 +53,10 @@ class Report:
 
 
 def export(
-    module: tvm.IRModule,
-    path: str | PathLike[str],
-    *,
-    target: str | Mapping[str, Any] | tvm.target.Target = "c",
-    params: Mapping[str, Any] | None = None,
-    name: str | None = None,
-    input_names: Sequence[str] | None = None,
-    output_names: Sequence[str] | None = None,
-    database: Any = None,
-    evaluator: check.Evaluator | None = None,
-) -> Report:
+    module: tvm.IRModule, path: str | PathLike[str], *, target: str | Mapping[str, Any] | tvm.target.Target = "c",
+    params: Mapping[str, Any] | None = None, name: str | None = None, input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None, database: Any = None, evaluator: check.Evaluator | None = None,
+) -> Report:  # fmt: skip
     """Writes a network as an archive, and returns what it needs.
 
     module has a function main of tensors of fixed shapes; params are values for some of its parameters. target is of
@@ -85,8 +79,9 @@ def export(
     tensors = [plan.tensor_of(n, plan.type_of(p)) for n, p in zip(inputs, main.params)]
     target = _target(target)
     integers, floats = quantized.rewrite(module)
-    share = check.FLOAT_SHARE if integers is module else check.QUANTIZED_SHARE
-    spans = check.INDEX_SPANS if lowering.has_indices(module) else check.SPANS
+    verdict = functools.partial(
+        check.verdict, evaluator=evaluator, share=check.FLOAT_SHARE if integers is module else check.QUANTIZED_SHARE,
+        spans=check.INDEX_SPANS if lowering.has_indices(module) else check.SPANS)  # fmt: skip
     module = lowering.lower(integers, target)
     if database is not None:
         with target, database:
@@ -107,15 +102,13 @@ def export(
     network.outputs = [plan.tensor_of(n, k) for n, k in zip(outputs, kinds)]
     _check_names(network.inputs + network.outputs)
     network.place()
-    return _write(path, name, network, lowered, target, floats, evaluator, share, spans)
+    return _write(path, name, network, lowered, target, floats, verdict)
 
 
 def lower(
-    module: tvm.IRModule,
-    *,
-    target: str | Mapping[str, Any] | tvm.target.Target = "c",
+    module: tvm.IRModule, *, target: str | Mapping[str, Any] | tvm.target.Target = "c",
     params: Mapping[str, Any] | None = None,
-) -> tvm.IRModule:
+) -> tvm.IRModule:  # fmt: skip
     """Returns the functions that export schedules, and a main that calls them: what MetaSchedule tunes for a database.
 
     Raises ExportError as export does.
@@ -126,23 +119,19 @@ def lower(
 
 
 def _target(target: str | Mapping[str, Any] | tvm.target.Target) -> tvm.target.Target:
-    target = tvm.target.Target(target)
-    if target.kind.name not in ("c", "llvm"):
-        raise ExportError(f"target {target.kind.name} is not supported; c and llvm are")
-    return target
+    try:
+        parsed = tvm.target.Target(target)
+    except Exception as error:
+        raise ExportError(f"target {target}: {kernels.cause(error)}") from error
+    if parsed.kind.name not in ("c", "llvm"):
+        raise ExportError(f"target {parsed.kind.name} is not supported; c and llvm are")
+    return parsed
 
 
 def _write(
-    path: Path,
-    name: str,
-    network: plan.Plan,
-    lowered: dict[str, kernels.Kernel],
-    target: tvm.target.Target,
-    floats: tuple[str, ...],
-    evaluator: check.Evaluator | None,
-    share: float,
-    spans: Sequence[int],
-) -> Report:
+    path: Path, name: str, network: plan.Plan, lowered: dict[str, kernels.Kernel], target: tvm.target.Target,
+    floats: tuple[str, ...], compare: Callable[..., check.Verdict],
+) -> Report:  # fmt: skip
     """Writes the archive, once its C was compared with the network."""
     source = archive.Source(name, network)
     used = sorted({s.kernel for s in network.steps})
@@ -160,30 +149,13 @@ def _write(
         members[f"codegen/host/lib/{name}_lib0.o"] = binary
         in_c, _ = kernels.build(parts, _target("c"))
         compared = members | {f"codegen/host/src/{name}_lib1.c": source.operators(in_c).encode()}
-    verdict = _verdict(name, network, compared, evaluator, share, spans)
+    verdict = compare(name, compared, network)
 
     exporter = f"boardsmith {__version__} with Apache TVM {tvm.__version__}"
     members["metadata.json"] = archive.metadata(name, network, used, str(target), exporter, str(verdict)).encode()
     archive.write(path, members)
     return Report(path, name, tuple(network.inputs), tuple(network.outputs), network.pool, network.peak,
                   network.constant_bytes, len(network.steps), floats, verdict)  # fmt: skip
-
-
-def _verdict(
-    name: str,
-    network: plan.Plan,
-    members: Mapping[str, bytes],
-    evaluator: check.Evaluator | None,
-    share: float,
-    spans: Sequence[int],
-) -> check.Verdict:
-    if evaluator is None:
-        return check.Verdict(False, reason="there was no evaluator of the network")
-    try:
-        with check.Program(name, members, network.inputs, network.outputs) as program:
-            return check.verify(program, evaluator, share, spans)
-    except check.NotChecked as reason:
-        return check.Verdict(False, reason=str(reason))
 
 
 def _model_name(name: str | None, path: Path) -> str:

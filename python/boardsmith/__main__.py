@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import ExportError
-from .frontends import from_onnx, from_torch
+from .frontends import from_onnx, from_tflite, from_torch
 
 
 def _shape(text: str) -> tuple[str, list[int]]:
@@ -25,7 +25,7 @@ def _shape(text: str) -> tuple[str, list[int]]:
 def main() -> int:
     """Runs the command and returns its exit code."""
     parser = argparse.ArgumentParser(prog="python -m boardsmith", description=__doc__)
-    parser.add_argument("model", type=Path, help="an ONNX file, or a file of torch.export.save, which ends in .pt2")
+    parser.add_argument("model", type=Path, help="a network: .onnx, .tflite, or .pt2 of torch.export.save")
     parser.add_argument("archive", type=Path, help="the archive to write, such as kws.tar")
     parser.add_argument("--name", help="the model's name in C; default: that of the archive")
     parser.add_argument("--shape", type=_shape, action="append", default=[], metavar="NAME=N,N",
@@ -44,12 +44,12 @@ def main() -> int:
             from tvm.s_tir.meta_schedule.database import JSONDatabase
 
             options["database"] = JSONDatabase(work_dir=str(arguments.database))
-        read = from_torch if arguments.model.suffix == ".pt2" else from_onnx
+        read = {".pt2": from_torch, ".tflite": from_tflite}.get(arguments.model.suffix, from_onnx)
         if read is from_onnx:
             params = np.load(arguments.params) if arguments.params else {}
             options |= {"shapes": dict(arguments.shape), "params": dict(params)}
         elif arguments.shape or arguments.params:
-            parser.error("--shape and --params are for ONNX files: torch.export has fixed both")
+            parser.error("--shape and --params are for ONNX files: others have fixed both")
         report = read(arguments.model, arguments.archive, arguments.name, not arguments.no_check, **options)
     except (ExportError, OSError, ImportError, json.JSONDecodeError) as error:
         print(f"boardsmith: error: {error}", file=sys.stderr)

@@ -117,13 +117,10 @@ def metadata(name: str, plan: Plan, kernels: list[str], target: str, exporter: s
         return {t.name: {"dtype": t.dtype, "size": t.size, "shape": list(t.shape)} for t in group}
 
     main = {
-        "device": 1,
-        "workspace_size_bytes": plan.pool,
-        "constants_size_bytes": plan.constant_bytes,
+        "device": 1, "workspace_size_bytes": plan.pool, "constants_size_bytes": plan.constant_bytes,
         "io_size_bytes": sum(t.size for t in plan.inputs + plan.outputs),
-        "inputs": tensors(plan.inputs),
-        "outputs": tensors(plan.outputs),
-    }
+        "inputs": tensors(plan.inputs), "outputs": tensors(plan.outputs),
+    }  # fmt: skip
     none = [{"device": 1, "workspace_size_bytes": 0}]
     functions = [{"function_name": f"tvmgen_{name}_{k}", "workspace": none} for k in kernels]
     model = {

@@ -14,14 +14,12 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .kernels import ExportError, c_name
-
-if TYPE_CHECKING:
-    from .plan import Tensor
+from .plan import Plan, Tensor
 
 # An evaluator returns the outputs of a network for its inputs, both in the order of the network.
 Evaluator = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
@@ -33,17 +31,14 @@ COMPILE_SECONDS = 600
 RUN_SECONDS = 120
 
 # Differences up to these shares of an output's largest magnitude are rounding: float32 sums in another order, and the
-# steps of quantized networks, whose operators may differ by one unit each.
+# steps of quantized networks, whose operators may differ by one unit each, of which softmax makes several.
 FLOAT_SHARE = 1e-4
-QUANTIZED_SHARE = 0.06
+QUANTIZED_SHARE = 0.1
 
 # Special inputs: zeros, extremes and infinities, then also what is no number.
 EXTREMES = (np.inf, -np.inf, 0.0, -0.0, 1e-38, 1e30, -1e30, 1.0, -1.0)
 DRAWS = {"random inputs": (), "infinities, zeros and extremes": EXTREMES,
          "inputs that are no numbers": (*EXTREMES, np.nan)}  # fmt: skip
-
-# What an archive's sources include of TVM's headers, for this computer.
-STUB = "#define TVM_DLL\n"
 
 
 class NotChecked(Exception):
@@ -51,11 +46,7 @@ class NotChecked(Exception):
 
 
 class Difference(ExportError):
-    """The archive's C computes something else than the network. inputs are those that show it."""
-
-    def __init__(self, text: str, inputs: Sequence[np.ndarray]) -> None:
-        super().__init__(text)
-        self.inputs = inputs
+    """The archive's C computes something else than the network."""
 
 
 @dataclass(frozen=True)
@@ -74,33 +65,16 @@ class Verdict:
 
 
 class Program:
-    """The C of an archive as a program of this computer. Use it as a context: it has a temporary folder."""
+    """The C of an archive as a program of this computer, in a folder."""
 
-    def __init__(
-        self, name: str, members: Mapping[str, bytes], inputs: Sequence[Tensor], outputs: Sequence[Tensor]
-    ) -> None:
-        self.inputs, self.outputs = inputs, outputs
-        self._folder = tempfile.TemporaryDirectory(prefix="boardsmith-check-")
-        try:
-            self._compile(name, members)
-        except BaseException:
-            self._folder.cleanup()
-            raise
-
-    def __enter__(self) -> Program:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._folder.cleanup()
-
-    def _compile(self, name: str, members: Mapping[str, bytes]) -> None:
+    def __init__(self, root: Path, name: str, members: Mapping[str, bytes], network: Plan) -> None:
+        self.root, self.inputs, self.outputs = root, network.inputs, network.outputs
         words = shlex.split(os.environ.get("CC") or "cc")  # CC may be "ccache gcc"
         if not words or shutil.which(words[0]) is None:
             raise NotChecked("there is no C compiler cc, and CC names none")
 
-        root = Path(self._folder.name)
         files = {Path(member).name: data for member, data in members.items() if member.endswith((".c", ".h"))}
-        files |= {"tvm/runtime/c_runtime_api.h": STUB.encode(), "main.c": self._main(name).encode()}
+        files |= {"tvm/runtime/c_runtime_api.h": b"#define TVM_DLL\n", "main.c": self._main(name).encode()}
         for file, data in files.items():
             (root / file).parent.mkdir(parents=True, exist_ok=True)
             (root / file).write_bytes(data)
@@ -130,10 +104,9 @@ class Program:
     def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Returns the outputs for one set of inputs."""
         data = b"".join(np.ascontiguousarray(x).tobytes() for x in inputs)
-        program = Path(self._folder.name, "network")
-        done = _within(RUN_SECONDS, [program], input=data)
+        done = _within(RUN_SECONDS, [self.root / "network"], input=data)
         if done.returncode or len(done.stdout) != sum(t.size for t in self.outputs):
-            raise Difference(f"the archive's C ends with status {done.returncode} on this computer", inputs)
+            raise Difference(f"the archive's C ends with status {done.returncode} on this computer")
 
         outputs, start = [], 0
         for t in self.outputs:
@@ -186,6 +159,20 @@ def compare(got: np.ndarray, want: np.ndarray, share: float) -> float:
     return float(np.abs(got - want).max()) / max(float(np.abs(want).max()), 1e-6)
 
 
+def verdict(
+    name: str, members: Mapping[str, bytes], network: Plan, evaluator: Evaluator | None, share: float,
+    spans: Sequence[int],
+) -> Verdict:  # fmt: skip
+    """Returns what verify knows of the C of an archive, or why it knows nothing."""
+    try:
+        if evaluator is None:
+            raise NotChecked("there was no evaluator of the network")
+        with tempfile.TemporaryDirectory(prefix="boardsmith-check-") as folder:
+            return verify(Program(Path(folder), name, members, network), evaluator, share, spans)
+    except NotChecked as reason:
+        return Verdict(False, reason=str(reason))
+
+
 def verify(program: Program, evaluator: Evaluator, share: float, spans: Sequence[int]) -> Verdict:
     """Compares what a program computes with an evaluator, for random and for special inputs. Integers of more than 8
     bits are below the first of the spans for which the evaluator computes something.
@@ -203,7 +190,7 @@ def verify(program: Program, evaluator: Evaluator, share: float, spans: Sequence
         for t, got, want in zip(program.outputs, program.run(inputs), wanted, strict=True):
             want = np.asarray(want)
             if (str(want.dtype), want.shape) != (t.dtype, t.shape):
-                raise Difference(f"output {t.name} is {t.dtype} {t.shape}, not {want.dtype} {want.shape}", inputs)
+                raise Difference(f"output {t.name} is {t.dtype} {t.shape}, not {want.dtype} {want.shape}")
             difference = compare(got, want, share)
             if difference <= share:
                 largest = max(largest, difference)
@@ -214,7 +201,7 @@ def verify(program: Program, evaluator: Evaluator, share: float, spans: Sequence
             undefined = got.dtype.kind not in "fb"
             undefined = undefined or got.dtype.kind == "f" and not (abs(want) < np.finfo(want.dtype).max).all()
             if not (np.isnan(special).any() or special and undefined):
-                raise Difference(f"output {t.name} has other values than the network for {title}", inputs)
+                raise Difference(f"output {t.name} has other values than the network for {title}")
             loose.append(t.name)
     special = ", ".join(dict.fromkeys(loose))
     return Verdict(True, largest, special and f"other values where infinities or no numbers go in: {special}")

@@ -1,8 +1,10 @@
-"""Networks in files: ONNX, and what torch.export saves. Each is exported with its own evaluator beside it."""
+"""Networks in files: ONNX, TensorFlow Lite and torch.export's. Each is exported with its own evaluator beside it."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import gc
 import os
 import sys
 import tempfile
@@ -12,19 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from . import ExportError, Report, check, export, plan, simplify
-from .graph import Refusal, describe
+from . import ExportError, Report, check, export, plan
+from .kernels import Refusal, cause
 
 
 def from_onnx(
-    path: Path,
-    archive: Path,
-    name: str | None = None,
-    verify: bool = True,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    params: Mapping[str, np.ndarray] | None = None,
-    **options: Any,
-) -> Report:
+    path: Path, archive: Path, name: str | None = None, verify: bool = True, *,
+    shapes: Mapping[str, Sequence[int]] = {}, params: Mapping[str, np.ndarray] = {}, **options: Any,
+) -> Report:  # fmt: skip
     """Exports an ONNX file. Tensors keep their names; a result that is an input has another one.
 
     shapes has the dimensions of inputs, by the input's name, or one value by the name of a dimension. params are values
@@ -35,33 +32,58 @@ def from_onnx(
     model = _readable(path, "ONNX file", lambda: onnx.load(path))
     if not model.graph.node and not model.graph.output:
         raise ExportError(f"{path} is no ONNX file: it has no graph")
-    _bind(model, params or {})
-    _fix(model, dict(shapes or {}))
+    _bind(model, params)
+    _fix(model, shapes)
     return export_onnx(model, archive, name, verify, **options)
 
 
 def export_onnx(model: Any, archive: Path, name: str | None = None, verify: bool = True, **options: Any) -> Report:
     """Exports an ONNX model, after its outputs were compared with what the model declares, and its values with those
     of ONNX's reference evaluator. An error names the first node concerned."""
+    from .graph import describe
+
     with _silent():
         inferred, declared = _inferred(model)
-        try:
-            evaluator = _evaluator(model, declared) if verify else None
-            return _export(model, archive, name, declared, evaluator, options)
-        except Refusal:
-            raise
-        except check.Difference as difference:
-            fault, is_different = difference, True
-        except ExportError as error:
-            fault, is_different = error, False
-        node = _first(model, inferred, declared, is_different)
-    if node is None:
+        return _located(
+            lambda: _export(model, archive, declared, verify, name, options), len(model.graph.node),
+            lambda i: describe(model, model.graph.node[i]),
+            lambda count, path, verify: _export(_part(model, inferred, count), path, declared, verify))  # fmt: skip
+
+
+def _located(
+    write: Callable[[], Report], count: int, title: Callable[[int], str], part: Callable[[int, Path, bool], Any]
+) -> Report:
+    """Exports a network. An error names the first node without which the nodes before it are exported, and compute what
+    the evaluator does; part exports so many nodes, with an evaluator or without."""
+    try:
+        return write()
+    except Refusal:
+        raise
+    except ExportError as error:
+        fault, is_different = error, isinstance(error, check.Difference)
+
+    def fails(count: int) -> bool:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                part(count, Path(folder, "part.tar"), is_different)
+            except check.Difference:
+                return True
+            except ExportError:
+                return not is_different
+        return False
+
+    # The nodes are in order: half of those that are left are tried at a time.
+    low, high = 0, count
+    if not count or not fails(count):
         raise fault
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fails(middle) else (middle, high)
     if is_different:
-        raise ExportError(f"{fault}; the first node that differs is {describe(model, node)}: replace it, "
+        raise ExportError(f"{fault}; the first node that differs is {title(high - 1)}: replace it, "
                           "or pass --no-check if the difference is meant") from fault  # fmt: skip
     step = "" if "replace it" in str(fault) else ": replace it by others that compute the same"
-    raise Refusal(f"{describe(model, node)}: {fault}{step}") from fault
+    raise Refusal(f"{title(high - 1)}: {fault}{step}") from fault
 
 
 def _bind(model: Any, params: Mapping[str, np.ndarray]) -> None:
@@ -79,7 +101,7 @@ def _bind(model: Any, params: Mapping[str, np.ndarray]) -> None:
         model.graph.initializer.append(numpy_helper.from_array(value, name))
 
 
-def _fix(model: Any, shapes: dict[str, Sequence[int]]) -> None:
+def _fix(model: Any, shapes: Mapping[str, Sequence[int]]) -> None:
     """Fixes dimensions of a model's inputs, and refuses those that are left."""
     constants, used, left = {i.name for i in model.graph.initializer}, set(), []
     for value in model.graph.input:
@@ -98,39 +120,35 @@ def _fix(model: Any, shapes: dict[str, Sequence[int]]) -> None:
         raise ExportError(f"no input and no dimension that is not fixed has the name {', '.join(sorted(unused))}")
     if left:
         raise ExportError(f"{'; '.join(left)}: give it a value, as in --shape batch=1 or --shape x=1,49,10")
-    if not used:
-        return
-
-    # What follows from the inputs is inferred anew.
-    del model.graph.value_info[:]
-    for value in model.graph.output:
+    if used:  # what follows from the inputs is inferred anew
+        del model.graph.value_info[:]
+    for value in model.graph.output if used else ():
         if any(not d.HasField("dim_value") for d in value.type.tensor_type.shape.dim):
             value.type.tensor_type.ClearField("shape")
 
 
 def _export(
-    model: Any,
-    archive: Path,
-    name: str | None,
-    declared: dict[str, Any],
-    evaluator: check.Evaluator | None,
-    options: Mapping[str, Any],
-) -> Report:
+    model: Any, archive: Path, declared: dict[str, Any], verify: bool, name: str | None = None,
+    options: Mapping[str, Any] = {},
+) -> Report:  # fmt: skip
     from tvm.relax.frontend.onnx import from_onnx as read
+
+    from .simplify import simplify
 
     weights = {i.name for i in model.graph.initializer}
     inputs = [i.name for i in model.graph.input if i.name not in weights]
     outputs = [o.name for o in model.graph.output]
-    simple = simplify.simplify(model)
+    simple = simplify(model)
     module = _readable(_title(model), "network that TVM reads", lambda: read(simple))
 
     # A frontend that ignores an attribute computes other shapes.
     kinds = plan.fields(plan.type_of(module["main"].body.body))
     for output, kind in zip(outputs, kinds):
         if (want := declared.get(output)) and (fault := _unlike(kind, want)):
-            raise check.Difference(f"output {output} is {fault}", ())
+            raise check.Difference(f"output {output} is {fault}")
 
     names = [o + "_output" if o in inputs else o for o in outputs]
+    evaluator = _evaluator(model, declared) if verify else None
     return export(module, archive, name=name, input_names=inputs, output_names=names, evaluator=evaluator, **options)
 
 
@@ -177,15 +195,13 @@ def _unlike(kind: Any, want: tuple[str, tuple[int, ...] | None]) -> str:
 def _evaluator(model: Any, declared: dict[str, tuple[str, tuple[int, ...] | None]]) -> check.Evaluator:
     from onnx.reference import ReferenceEvaluator
 
-    evaluator: list[Any] = []  # made when it is needed: it may lack an operator
+    made = functools.cache(lambda: ReferenceEvaluator(model))  # when it is needed: it may lack an operator
 
     def evaluate(inputs: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-        if not evaluator:
-            evaluator.append(ReferenceEvaluator(model))
         weights = {i.name for i in model.graph.initializer}
         names = [i.name for i in model.graph.input if i.name not in weights]
         with np.errstate(all="ignore"):
-            results = evaluator[0].run(None, dict(zip(names, inputs, strict=True)))
+            results = made().run(None, dict(zip(names, inputs, strict=True)))
 
         # Some of its operators give other shapes than ONNX infers: these are no reference.
         for output, result in zip(model.graph.output, results):
@@ -197,37 +213,17 @@ def _evaluator(model: Any, declared: dict[str, tuple[str, tuple[int, ...] | None
     return evaluate
 
 
-def _first(model: Any, inferred: Any, declared: dict[str, Any], is_different: bool) -> Any:
-    """Returns the first node without which the nodes before it are exported, and compute what the evaluator does."""
+def _part(model: Any, inferred: Any, count: int) -> Any:
+    """Returns the first nodes of a model, with all of their results that no other node reads."""
     known = {v.name: v for v in [*inferred.graph.value_info, *inferred.graph.output] if v.type.tensor_type.elem_type}
-
-    def fails(count: int) -> bool:
-        part = type(model)()
-        part.CopyFrom(inferred)
-        del part.graph.node[count:], part.graph.output[:], part.graph.value_info[:]
-        read = {name for node in part.graph.node for name in node.input}
-        ends = {name for node in part.graph.node for name in node.output if name not in read}
-        results = ends | {o.name for o in model.graph.output if o.name in read}
-        part.graph.output.extend(known[name] for name in sorted(results) if name in known)
-        with tempfile.TemporaryDirectory() as folder:
-            evaluator = _evaluator(part, declared) if is_different else None
-            try:
-                _export(part, Path(folder, "part.tar"), None, declared, evaluator, {})
-            except check.Difference:
-                return True
-            except ExportError:
-                return not is_different
-        return False
-
-    # The nodes are in order: half of those that are left are tried at a time.
-    nodes = model.graph.node
-    low, high = 0, len(nodes)
-    if not high or not fails(high):
-        return None
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fails(middle) else (middle, high)
-    return nodes[high - 1]
+    part = type(model)()
+    part.CopyFrom(inferred)
+    del part.graph.node[count:], part.graph.output[:], part.graph.value_info[:]
+    read = {name for node in part.graph.node for name in node.input}
+    ends = {name for node in part.graph.node for name in node.output if name not in read}
+    results = ends | {o.name for o in model.graph.output if o.name in read}
+    part.graph.output.extend(known[name] for name in sorted(results) if name in known)
+    return part
 
 
 def from_torch(path: Path, archive: Path, name: str | None = None, verify: bool = True, **options: Any) -> Report:
@@ -252,6 +248,122 @@ def from_torch(path: Path, archive: Path, name: str | None = None, verify: bool 
         return export(module, archive, name=name, evaluator=evaluate if verify else None, **options)
 
 
+def from_tflite(path: Path, archive: Path, name: str | None = None, verify: bool = True, **options: Any) -> Report:
+    """Exports a file of TensorFlow Lite. Tensors keep their names; a result that is an input has another one. options
+    are those of export. An error names the first layer concerned."""
+    import tflite
+
+    if not tflite.Model.ModelBufferHasIdentifier(data := path.read_bytes(), 0):
+        raise ExportError(f"{path} is no file of TensorFlow Lite")
+    whole = tflite.Model.GetRootAs(data, 0)
+    layers = _readable(path, "file of TensorFlow Lite", lambda: _layers(whole))
+
+    def write(count: int, archive: Path, verify: bool, name: str | None = None, **options: Any) -> Report:
+        model = whole if count == len(layers) else _first_layers(whole, count)
+        module = _readable(path, "network that TVM reads", lambda: _read_tflite(model))
+        graph = model.Subgraphs(0)
+        numbers = [[int(i) for i in end] for end in (graph.InputsAsNumpy(), graph.OutputsAsNumpy())]
+        inputs, outputs = ([_tensor_name(graph, i) for i in end] for end in numbers)
+        names = [o + "_output" if o in inputs else o for o in outputs]
+        evaluate = functools.partial(_evaluate_tflite, data, *numbers) if verify else None
+        return export(module, archive, name=name, input_names=inputs, output_names=names, evaluator=evaluate, **options)
+
+    with _silent():
+        n = len(layers)
+        return _located(lambda: write(n, archive, verify, name, **options), n, layers.__getitem__, write)
+
+
+def _read_tflite(model: Any) -> Any:
+    """Returns a network as Relax."""
+    from tvm import relax
+    from tvm.relax.frontend.tflite import tflite_frontend as frontend
+
+    class Converter(frontend.OperatorConverter):
+        def convert_qnn_fused_activation_function(self, expr: Any, fused_activation_fn: int, **rest: Any) -> Any:
+            # Limits of quantized results, such as ReLU, come before these are quantized.
+            if str(getattr(getattr(expr, "op", None), "name", "")) != "relax.quantize":
+                return super().convert_qnn_fused_activation_function(expr, fused_activation_fn, **rest)
+            limited = self.convert_fused_activation_function(expr.args[0], fused_activation_fn)
+            return relax.Call(expr.op, [limited, *expr.args[1:]], expr.attrs)
+
+        def dequantize(self, expr: Any, tensor: Any) -> Any:
+            if tensor.tensor.ShapeLength() == 1:  # of a bias, some files number the axis as its weights do
+                tensor.qnn_params["axis"] = 0
+            return super().dequantize(expr, tensor)
+
+        def convert_fully_connected(self, op: Any) -> Any:
+            x, weights = self.get_input_tensors(op)[:2]
+            depth = int(self.get_tensor_shape(weights)[1])
+            if int(self.get_tensor_shape(x)[-1]) == depth:
+                return super().convert_fully_connected(op)
+            with self._replaced(x, relax.op.reshape(self.get_expr(x.tensor_idx), (-1, depth))):
+                return super().convert_fully_connected(op)
+
+        def convert_pool2d(self, op: Any, pool_type: str) -> Any:
+            (x,), (y,) = self.get_input_tensors(op), self.get_output_tensors(op)
+            if pool_type != "average" or not x.qnn_params:
+                return super().convert_pool2d(op, pool_type)
+            # The mean of integers would be cut off.
+            self.get_tensors = lambda numbers: [
+                frontend.TensorWrapper(i, self.subgraph.Tensors(i), None) for i in map(int, numbers)]
+            with self._replaced(x, self.dequantize(self.get_expr(x.tensor_idx), x)):
+                mean = super().convert_pool2d(op, pool_type)
+            del self.get_tensors
+            return self.quantize(mean, y)
+
+        @contextlib.contextmanager
+        def _replaced(self, tensor: Any, expr: Any) -> Iterator[None]:
+            name, before = frontend.get_tensor_name(self.subgraph, tensor.tensor_idx), self.get_expr(tensor.tensor_idx)
+            self.exp_tab.set_expr(name, expr, force_override=True)
+            yield
+            self.exp_tab.set_expr(name, before, force_override=True)
+
+    return frontend.from_tflite(model, op_converter=Converter)
+
+
+def _layers(model: Any) -> list[str]:
+    """Returns each layer's operator and place, for errors."""
+    import tflite
+
+    names = {code: name for name, code in vars(tflite.BuiltinOperator).items() if isinstance(code, int)}
+    graph, layers = model.Subgraphs(0), []
+    for i in range(graph.OperatorsLength()):
+        code = model.OperatorCodes(graph.Operators(i).OpcodeIndex())
+        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+        operator = f"{names.get(number, number)} {(code.CustomCode() or b'').decode()}".strip()
+        layers.append(f"{operator} (layer {i}, {_tensor_name(graph, graph.Operators(i).Outputs(0))})")
+    return layers
+
+
+def _tensor_name(graph: Any, index: int) -> str:
+    name = graph.Tensors(index).Name()
+    return name.decode() if name else f"tensor{index}"
+
+
+def _first_layers(model: Any, count: int) -> Any:
+    """Returns a network that ends with the results of a layer."""
+
+    def changed(table: Any, **methods: Any) -> Any:
+        return type("Part", (type(table),), methods | {"_tab": table._tab})()
+
+    results = model.Subgraphs(0).Operators(count - 1).OutputsAsNumpy()
+    graph = changed(model.Subgraphs(0), OperatorsLength=lambda _: count, OutputsAsNumpy=lambda _: results)
+    return changed(model, Subgraphs=lambda *_: graph)
+
+
+def _evaluate_tflite(data: bytes, inputs: list[int], outputs: list[int], arrays: Sequence[np.ndarray]) -> list[Any]:
+    """Returns what TensorFlow Lite's reference kernels compute for inputs and outputs of these numbers."""
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    interpreter = Interpreter(model_content=data, experimental_preserve_all_tensors=True,
+                              experimental_op_resolver_type=OpResolverType.BUILTIN_REF)  # fmt: skip
+    interpreter.allocate_tensors()
+    for number, array in zip(inputs, arrays, strict=True):
+        interpreter.set_tensor(number, np.asarray_chkfinite(array))  # what infinities become depends on its kernels
+    interpreter.invoke()
+    return [interpreter.get_tensor(number) for number in outputs]
+
+
 def _readable(title: object, what: str, read: Callable[[], Any]) -> Any:
     """Returns what read does. A frontend raises errors of many classes for a file that it cannot read."""
     try:
@@ -259,8 +371,8 @@ def _readable(title: object, what: str, read: Callable[[], Any]) -> Any:
     except (OSError, ImportError):
         raise
     except Exception as error:
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise ExportError(f"{title} is no {what}: {reason}") from error
+        error = error.with_traceback(None)  # which has objects of TVM
+        raise ExportError(f"{title} is no {what}: {cause(error).rstrip('.')}") from error
 
 
 @contextlib.contextmanager
@@ -275,6 +387,7 @@ def _silent() -> Iterator[None]:
                 os.dup2(nothing.fileno(), stream)
             yield
     finally:
+        gc.collect()  # objects of TVM that an error has left print when they end
         for stream, handle in zip((1, 2), kept):
             os.dup2(handle, stream)
             os.close(handle)

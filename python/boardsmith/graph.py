@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from onnx import FunctionProto, TypeProto, defs, helper, numpy_helper, shape_inference
+from onnx.reference import ReferenceEvaluator
 
-from .kernels import ExportError
+from .kernels import ExportError, Refusal
 
 # Constants that are computed have at most this many bytes: a fill or a tile of a small one may have any number.
 FOLDED_BYTES = 1 << 20
@@ -37,16 +39,10 @@ def describe(model: Any, node: Any) -> str:
     return f"{node.op_type} (node {name}, opset {opset_of(model, node.domain)})"
 
 
-class Refusal(ExportError):
-    """A node that cannot be exported: the text names its operator, its name, the opset and the reason."""
-
-
 class Node:
     """A node's attributes and operands, with ONNX's defaults filled in by the caller."""
 
     def __init__(self, model: Any, node: Any) -> None:
-        from onnx import helper
-
         self.model, self.proto, self.op = model, node, node.op_type
         self.inputs, self.outputs = list(node.input), list(node.output)
         self.attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
@@ -78,8 +74,6 @@ class Graph:
     """Takes nodes one after the other. known are the operators that remain as they are, if they have no rule."""
 
     def __init__(self, model: Any, rules: Mapping[str, Rule], known: Callable[[Any], bool]) -> None:
-        from onnx import numpy_helper
-
         self.model, self.rules, self.known = model, rules, known
         self.nodes: list[Any] = []
         self.count, self.opset = 0, opset_of(model)
@@ -89,8 +83,6 @@ class Graph:
 
     def run(self) -> None:
         """Replaces the nodes of the model by what they become."""
-        from onnx import helper, numpy_helper
-
         graph = self.model.graph
         for node in graph.node:
             self.take(node)
@@ -150,8 +142,6 @@ class Graph:
 
     def dtype(self, name: str) -> np.dtype:
         """Returns a value's type."""
-        from onnx import helper
-
         if name in self.constants:
             return self.constants[name].dtype
         if name not in self.types or not self.types[name].tensor_type.elem_type:
@@ -166,8 +156,6 @@ class Graph:
 
     def add(self, op: str, *inputs: str, to: str | None = None, outputs: int = 1, **attributes: Any) -> Any:
         """Adds a node and returns the names of its results."""
-        from onnx import helper
-
         names = [to or self._fresh(op)] if outputs == 1 else [self._fresh(op) for _ in range(outputs)]
         self.emit(helper.make_node(op, list(inputs), names, **attributes))
         return names[0] if outputs == 1 else names
@@ -184,8 +172,6 @@ class Graph:
 
     def cast(self, x: str, dtype: Any, to: str | None = None) -> str:
         """Adds a conversion."""
-        from onnx import helper
-
         name = to or self._fresh("Cast")
         kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         self.emit(helper.make_node("Cast", [x], [name], to=kind))
@@ -202,8 +188,6 @@ class Graph:
         return f"boardsmith_{what}_{self.count}"
 
     def _type(self, name: str) -> Any:
-        from onnx import TypeProto, helper
-
         if name in self.constants:
             value = self.constants[name]
             return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
@@ -211,8 +195,6 @@ class Graph:
 
     def _schema(self, node: Any) -> Any:
         """Returns ONNX's definition of a node's operator, None for operators of others."""
-        from onnx import defs
-
         domain = "" if node.domain in STANDARD else node.domain
         try:
             return defs.get_schema(node.op_type, opset_of(self.model, domain), domain)
@@ -221,8 +203,6 @@ class Graph:
 
     def _infer(self, node: Any) -> None:
         """Derives the types of a node's results."""
-        from onnx import numpy_helper, shape_inference
-
         schema = self._schema(node)
         if schema is None or all(self.fixed_shape(o) is not None for o in node.output if o):
             return
@@ -240,8 +220,6 @@ class Graph:
 
     def _definition(self, node: Any) -> Any:
         """Returns the function by which ONNX defines a node, None if it has none."""
-        from onnx import FunctionProto
-
         schema, opset = self._schema(node), opset_of(self.model, node.domain)
         if schema is None:
             return None
@@ -282,9 +260,6 @@ class Graph:
 
     def _computed(self, node: Any) -> list[Any] | None:
         """Returns the values of a node that depends on constants only, or None."""
-        from onnx import helper
-        from onnx.reference import ReferenceEvaluator
-
         if node.op_type in DRAWN:
             raise Refusal(f"{describe(self.model, node)}: draws numbers, which no archive does: make them an input")
         if node.op_type in KEPT or any(a.HasField("g") for a in node.attribute) or node.domain not in STANDARD:

@@ -31,6 +31,10 @@ class ExportError(Exception):
     """A network that cannot be exported: the text names what is not supported. Nothing was written."""
 
 
+class Refusal(ExportError):
+    """A node that cannot be exported: the text names its operator, its name, the opset and the reason."""
+
+
 def c_name(name: str) -> str:
     """Returns a tensor's name in C, as boardsmith and TVM derive it: bytes, not characters, are replaced."""
     return re.sub(rb"[^A-Za-z0-9]", b"_", name.encode()).decode()
@@ -55,12 +59,12 @@ def apply(step: Callable[[Any], Any], whole: Any, parts: Mapping[str, Any]) -> A
             try:
                 step(part)
             except Exception as error:
-                raise ExportError(f"TVM generates no code for operator {name} ({_cause(error)}): "
+                raise ExportError(f"TVM generates no code for operator {name} ({cause(error)}): "
                                   "replace it, or convert its operands") from error  # fmt: skip
-        raise ExportError(f"TVM generates no code for the network: {_cause(failure)}") from failure
+        raise ExportError(f"TVM generates no code for the network: {cause(failure)}") from failure
 
 
-def _cause(error: Exception) -> str:
+def cause(error: Exception) -> str:
     """Returns the first line of an error of TVM: expressions follow, which may have many."""
     line = next(iter(str(error).strip().splitlines()), type(error).__name__)
     unresolved = re.match(r'Unresolved call .*name="([^"]*)"', line)
@@ -223,24 +227,9 @@ def _started(store: Any) -> Any:
     return store
 
 
-def _map(stmt: Any, change: Callable[[Any], Any]) -> Any:
-    """Rebuilds a statement from its parts up; change returns what replaces one. Loops are serial: there is one core."""
-    if isinstance(stmt, tirx.SeqStmt):
-        stmt = tirx.SeqStmt([_map(s, change) for s in stmt.seq])
-    elif isinstance(stmt, tirx.For):
-        body = _map(stmt.body, change)
-        kind = tirx.ForKind.SERIAL if stmt.kind == tirx.ForKind.PARALLEL else stmt.kind
-        stmt = tirx.For(stmt.loop_var, stmt.min, stmt.extent, kind, body, None, stmt.annotations)
-    elif isinstance(stmt, tirx.IfThenElse):
-        other = None if stmt.else_case is None else _map(stmt.else_case, change)
-        stmt = tirx.IfThenElse(stmt.condition, _map(stmt.then_case, change), other)
-    elif isinstance(stmt, tirx.AttrStmt):
-        stmt = tirx.AttrStmt(stmt.node, stmt.attr_key, stmt.value, _map(stmt.body, change))
-    return change(stmt)
-
-
 def _hoist(stmt: Any) -> Any:
-    """Skips padding: moves each condition out of a loop on which it does not depend, or into the loop's bounds."""
+    """Skips padding: moves each condition out of a loop on which it does not depend, or into the loop's bounds. Loops
+    are serial: there is one core."""
     if isinstance(stmt, tirx.BufferStore):
         return _skip_padding(_started(stmt))
     if not isinstance(stmt, tirx.For):
@@ -256,7 +245,8 @@ def _hoist(stmt: Any) -> Any:
         body = body.then_case
     low, high = functools.reduce(tirx.max, first), functools.reduce(tirx.min, end)
     inner = _under(inside, body)
-    return _under(outside, tirx.For(stmt.loop_var, low, high - low, stmt.kind, inner, None, stmt.annotations))
+    kind = tirx.ForKind.SERIAL if stmt.kind == tirx.ForKind.PARALLEL else stmt.kind
+    return _under(outside, tirx.For(stmt.loop_var, low, high - low, kind, inner, None, stmt.annotations))
 
 
 def _bound(condition: Any, var: Any, first: list[Any], end: list[Any]) -> bool:
@@ -319,7 +309,7 @@ def _raw(function: tirx.PrimFunc) -> Kernel:
         return pointer(f"temporary{len(temporaries)}", buffer)
 
     body = _rewrite(function.body, begin) if offsets else function.body
-    body = _map(_map(body, place), _hoist)
+    body = _rewrite(_rewrite(body, place), _hoist)
     success = tirx.Return(tirx.IntImm("int32", 0))
     raw = tirx.PrimFunc(parameters, tirx.SeqStmt([*declarations, body, success]), ret_type=PrimType("int32"))
     return Kernel(raw.with_attr("tirx.noalias", True), tuple(temporaries))

@@ -29,12 +29,9 @@ def bind(module: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     if "main" in params and isinstance(params["main"], (list, tuple)):
         names = [p.name for p in main.params]
         count = len(names) - len(params["main"])
-        if main.attrs and "num_input" in main.attrs:
-            inputs = int(main.attrs["num_input"])
-            if inputs != count:
-                raise ExportError(f"params: {len(params['main'])} values for {len(names) - inputs} parameters of main")
-        if count < 0:
-            raise ExportError(f"params: {len(params['main'])} values for {len(names)} parameters of main")
+        inputs = int(main.attrs["num_input"]) if main.attrs and "num_input" in main.attrs else max(count, 0)
+        if inputs != count:
+            raise ExportError(f"params: {len(params['main'])} values for {len(names) - inputs} parameters of main")
         params = dict(zip(names[count:], params["main"]))
     values = {k: v.numpy() if hasattr(v, "numpy") else np.asarray(v) for k, v in params.items()}
     _check_values({p.name: type_of(p) for p in main.params}, values)

@@ -81,12 +81,8 @@ class Plan:
 
     def place(self) -> None:
         """Sets the offset of each buffer: buffers whose lives overlap do not share bytes."""
-        orders = (
-            lambda b: (-b.size, b.first),
-            lambda b: (b.first - b.last, -b.size),
-            lambda b: (b.first, -b.size),
-            lambda b: (-b.last, -b.size),
-        )
+        orders = (lambda b: (-b.size, b.first), lambda b: (b.first - b.last, -b.size),
+                  lambda b: (b.first, -b.size), lambda b: (-b.last, -b.size))  # fmt: skip
         best = min(orders, key=lambda order: _place(sorted(self._placed(), key=order)))
         self.pool = _place(sorted(self._placed(), key=best))
 

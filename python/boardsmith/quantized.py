@@ -21,6 +21,9 @@ from .plan import constant_of, type_of
 
 RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
 
+# The axes of weights by layout, for channels last: ONNX's and PyTorch's order of images and weights, or TensorFlow's.
+ORDERS = {("NCHW", "OIHW"): (0, 2, 3, 1), ("NHWC", "HWIO"): (3, 0, 1, 2), ("NHWC", "HWOI"): (2, 0, 1, 3)}
+
 
 class Scale(NamedTuple):
     """The meaning of a tensor of integers q: (q - zero) * scale."""
@@ -102,10 +105,7 @@ class Rewriter:
         """Returns what a value is in the new function, in the network's own order of axes."""
         for var in self._needed(root):  # in order, so that no network is too deep
             if integers := self._integers(var):
-                plain = integers.value
-                if integers.last:
-                    plain = self.builder.emit(relax.op.permute_dims(plain, [0, 3, 1, 2]))
-                self.emitted[var] = plain
+                self.emitted[var] = self._own(integers)
             else:
                 self.emitted[var] = self.builder.emit(self._renamed(self.defined[var]))
         return self._renamed(root)
@@ -147,6 +147,11 @@ class Rewriter:
         integers = self._integers(call.args[0]) or Integers(self._plain(call.args[0]), False)
         return integers, scale
 
+    def _own(self, integers: Integers) -> Any:
+        """Returns a tensor in the network's own order of axes."""
+        moved = relax.op.permute_dims(integers.value, [0, 3, 1, 2]) if integers.last else None
+        return integers.value if moved is None else self.builder.emit(moved)
+
     def _last(self, integers: Integers) -> Any:
         """Returns an image with its channels last."""
         if integers.last:
@@ -159,7 +164,7 @@ class Rewriter:
     def _weights(self, value: Any) -> Weights | None:
         """Returns constants under a dequantize and steps that move elements."""
         call = self.defined.get(value) if isinstance(value, relax.Var) else value
-        if _name(call) == "relax.dequantize" and (q := constant_of(call.args[0])) is not None:
+        if _name(call) == "relax.dequantize" and (q := self._constant(call.args[0])) is not None:
             scale, zero = constant_of(call.args[1]), constant_of(call.args[2])
             if scale is None or zero is None:
                 return None
@@ -177,6 +182,13 @@ class Rewriter:
             axes = None if call.attrs.axes is None else _ints(call.attrs.axes)
             return Weights(inner.q.transpose(axes), inner.scale.transpose(axes))
         return None
+
+    def _constant(self, value: Any) -> np.ndarray | None:
+        """Returns a constant, also a transposed one."""
+        call = self.defined.get(value) if isinstance(value, relax.Var) else None
+        if _name(call) == "relax.permute_dims" and (inner := constant_of(call.args[0])) is not None:
+            return inner.transpose(_ints(call.attrs.axes))
+        return constant_of(value)
 
     def _real(self, value: Any) -> np.ndarray | None:
         """Returns real constants: dequantized ones, and reshaped ones."""
@@ -380,20 +392,23 @@ def _add(r: Rewriter, value: Any, target: _Target) -> Integers | None:
 def _conv(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integers | None:
     """A convolution with channels last: of images (N, H, W, C) with weights (O, KH, KW, C / groups)."""
     operand, weights, attrs = r._operand(value.args[0]), r._weights(value.args[1]), value.attrs
-    if operand is None or weights is None or str(attrs.data_layout) != "NCHW" or str(attrs.kernel_layout) != "OIHW":
+    axes = ORDERS.get((str(attrs.data_layout), str(attrs.kernel_layout)))
+    if operand is None or weights is None or axes is None:
         return None
     integers, scale = operand
-    q, real = weights.q.transpose(0, 2, 3, 1), weights.scale[:, 0, 0, 0]
-    channels, groups = q.shape[0], int(attrs.groups)
-    offsets = _bias(r, bias, channels, 4, 1)
-    if offsets is None or np.any(weights.scale != real[:, None, None, None]):
+    axis = 3 if str(attrs.data_layout) == "NHWC" else 1
+    q, scales = weights.q.transpose(axes), weights.scale.transpose(axes)
+    real, channels, groups = scales[:, 0, 0, 0], q.shape[0], int(attrs.groups)
+    offsets = _bias(r, bias, channels, 4, axis)
+    if offsets is None or np.any(scales != real[:, None, None, None]) or _shape(value)[axis] != channels:
         return None
     (top, left, bottom, right), strides, dilation = _ints(attrs.padding), _ints(attrs.strides), _ints(attrs.dilation)
     padded = any((top, left, bottom, right))
     zero = 0 if padded else scale.zero
     if (sums := _sums(q, real * scale.scale / target.to.scale, offsets / target.to.scale, zero)) is None:
         return None
-    _, _, height, width = _shape(value.args[0])
+    image = r._own(integers) if axis == 3 else r._last(integers)
+    _, height, width, _ = _shape(image)
     rows = (height + top + bottom - (q.shape[1] - 1) * dilation[0] - 1) // strides[0] + 1
     columns = (width + left + right - (q.shape[2] - 1) * dilation[1] - 1) // strides[1] + 1
 
@@ -421,8 +436,7 @@ def _conv(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integer
         return te.compute(
             total.shape, lambda n, h, v, o: target.requantize(total[n, h, v, o] + b[o], m[o], sums.shift), "conv_int8")
 
-    image = r._last(integers)
-    return Integers(r.builder.emit_te(compute, image, *sums.constants(), primfunc_name_hint="conv_int8"), True)
+    return Integers(r.builder.emit_te(compute, image, *sums.constants(), primfunc_name_hint="conv_int8"), axis == 1)
 
 
 def _matmul(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integers | None:
@@ -453,24 +467,23 @@ def _matmul(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integ
 def _average(r: Rewriter, value: Any, target: _Target) -> Integers | None:
     """The mean of each channel of an image."""
     shape, axes = _shape(value.args[0]), value.attrs.axis
-    if len(shape) != 4 or axes is None or sorted(a % 4 for a in _ints(axes)) != [2, 3]:
+    axes = None if axes is None else sorted(a % 4 for a in _ints(axes))
+    if len(shape) != 4 or axes not in ([1, 2], [2, 3]):
         return None
-    n, c, height, width = shape
-    result = _windows(r, value, target, _Windows([height, width], [1, 1], [0, 0, 0, 0], False, [1, 1]))
-    if result is None:
-        return None
-    kept = (n, c, 1, 1) if bool(value.attrs.keepdims) else (n, c)
-    return Integers(r.builder.emit(relax.op.reshape(result.value, kept)), False)
+    size = [shape[a] for a in axes]
+    result = _windows(r, value, target, _Windows(size, [1, 1], [0, 0, 0, 0], False, [1, 1]), axes[0])
+    return result and Integers(r.builder.emit(relax.op.reshape(result.value, _shape(value))), False)
 
 
 def _average_pool(r: Rewriter, value: Any, target: _Target) -> Integers | None:
     """The mean of windows, which may lie partly in padding or, with ceil_mode, behind it."""
     attrs = value.attrs
-    if set(_ints(attrs.dilation)) != {1} or str(attrs.layout) != "NCHW":
+    first = {"NHWC": 1, "NCHW": 2}.get(str(attrs.layout))
+    if set(_ints(attrs.dilation)) != {1} or first is None:
         return None
     return _windows(r, value, target, _Windows(
         _ints(attrs.pool_size), _ints(attrs.strides), _ints(attrs.padding), bool(attrs.count_include_pad),
-        list(_shape(value)[2:])))
+        list(_shape(value)[first:first + 2])), first)
 
 
 class _Windows(NamedTuple):
@@ -496,12 +509,13 @@ class _Windows(NamedTuple):
             for n, stride, size, length in zip(self.results, self.strides, self.size, lengths))
 
 
-def _windows(r: Rewriter, value: Any, target: _Target, w: _Windows) -> Integers | None:
-    """The means of windows of an image with channels last. Halves are frequent, and rounded to even as ONNX does."""
+def _windows(r: Rewriter, value: Any, target: _Target, w: _Windows, first: int) -> Integers | None:
+    """The means of windows along two axes. Halves are frequent, and rounded to even as ONNX does."""
     if (operand := r._operand(value.args[0])) is None:
         return None
     integers, scale = operand
-    n, c, height, width = _shape(value.args[0])
+    image = r._own(integers) if first == 1 else r._last(integers)
+    n, height, width, c = _shape(image)
     whole, most = w.whole((height, width)), w.size[0] * w.size[1]
     counts = np.array([most]) if whole else np.arange(1, most + 1)  # one factor for each number of elements
     if (fixed := _fixed(scale.scale / target.to.scale / counts, 255 * counts)) is None:
@@ -531,8 +545,8 @@ def _windows(r: Rewriter, value: Any, target: _Target, w: _Windows) -> Integers 
 
         return te.compute(shape, mean, "mean_int8")
 
-    image = r._last(integers)
-    return Integers(r.builder.emit_te(compute, image, relax.const(factors), primfunc_name_hint="mean_int8"), True)
+    mean = r.builder.emit_te(compute, image, relax.const(factors), primfunc_name_hint="mean_int8")
+    return Integers(mean, first == 2)
 
 
 def _maximum(r: Rewriter, value: Any, target: _Target) -> Integers | None:
@@ -559,14 +573,9 @@ def _moved(r: Rewriter, value: Any, target: _Target) -> Integers | None:
 
 
 RULES: dict[str, Callable[..., Integers | None]] = {
-    "relax.add": _add,
-    "relax.nn.conv2d": _conv,
-    "relax.matmul": _matmul,
-    "relax.mean": _average,
-    "relax.nn.avg_pool2d": _average_pool,
-    "relax.nn.max_pool2d": _maximum,
-    "relax.reshape": _moved,
-}
+    "relax.add": _add, "relax.nn.conv2d": _conv, "relax.matmul": _matmul, "relax.mean": _average,
+    "relax.nn.avg_pool2d": _average_pool, "relax.nn.max_pool2d": _maximum, "relax.reshape": _moved,
+}  # fmt: skip
 
 
 def rewrite(module: tvm.IRModule) -> tuple[tvm.IRModule, tuple[str, ...]]:

@@ -47,11 +47,8 @@ class Recurrent:
         if function is None:
             raise self.node.refuse(f"activation {name} is not supported; {', '.join(ACTIVATIONS)} are")
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
-        parameters = {}
-        if "alpha" in names and alphas:
-            parameters["alpha"] = alphas.pop(0)
-        if "beta" in names and betas:
-            parameters["beta"] = betas.pop(0)
+        lists = ("alpha", alphas), ("beta", betas)
+        parameters = {name: values.pop(0) for name, values in lists if name in names and values}
         return lambda x: function(self.g, x, **parameters)
 
     def _part(self, index: int, *shape: int) -> str:
@@ -69,6 +66,12 @@ class Recurrent:
         if part in self.g.constants:
             return self.g.constant(self.g.constants[part].T.copy(), self.g.dtype(part))
         return self.g.add("Transpose", part, perm=[1, 0])
+
+    def _sum(self, first: str, *others: str) -> str:
+        """Adds the sum of values, some of which may be left out."""
+        for other in filter(None, others):
+            first = self.g.add("Add", first, other)
+        return first
 
     def _clipped(self, x: str) -> str:
         limit = self.node.get("clip")
@@ -90,20 +93,16 @@ class Recurrent:
         states = []
         step = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[self.node.op]
         for x in steps:
-            product = g.add("MatMul", x, weights)
-            h, c = step(g.add("Add", product, own) if own else product, h, c, recurrent, other, peepholes)
+            h, c = step(self._sum(g.add("MatMul", x, weights), own), h, c, recurrent, other, peepholes)
             states.append(h)
         return states, h, c
 
     def _rnn(self, x: str, h: str, c: str, recurrent: str, bias: str, _: list[str]) -> tuple[str, str]:
-        g = self.g
-        total = g.add("Add", x, g.add("MatMul", h, recurrent))
-        return self.activations[0](self._clipped(g.add("Add", total, bias) if bias else total)), c
+        return self.activations[0](self._clipped(self._sum(x, self.g.add("MatMul", h, recurrent), bias))), c
 
     def _lstm(self, x: str, h: str, c: str, recurrent: str, bias: str, peepholes: list[str]) -> tuple[str, str]:
         g, (f, gf, hf) = self.g, self.activations
-        total = g.add("Add", x, g.add("MatMul", h, recurrent))
-        i, o, forget, new = g.split(g.add("Add", total, bias) if bias else total, 4, 1)
+        i, o, forget, new = g.split(self._sum(x, g.add("MatMul", h, recurrent), bias), 4, 1)
         if peepholes:
             i = g.add("Add", i, g.add("Mul", peepholes[0], c))
             forget = g.add("Add", forget, g.add("Mul", peepholes[2], c))
@@ -121,17 +120,14 @@ class Recurrent:
         g, (f, gf) = self.g, self.activations
         z, r, new = g.split(x, 3, 1)
         if self.node.get("linear_before_reset", 0):
-            product = g.add("MatMul", h, recurrent)
-            hz, hr, hn = g.split(g.add("Add", product, bias) if bias else product, 3, 1)
-            z, r = (f(self._clipped(g.add("Add", a, b))) for a, b in ((z, hz), (r, hr)))
-            new = g.add("Add", new, g.add("Mul", r, hn))
+            hz, hr, hn = g.split(self._sum(g.add("MatMul", h, recurrent), bias), 3, 1)
+            z, r = (f(self._clipped(self._sum(a, b))) for a, b in ((z, hz), (r, hr)))
+            new = self._sum(new, g.add("Mul", r, hn))
         else:
             rz, rr, rn = g.split(recurrent, 3, 1)
             bz, br, bn = g.split(bias, 3, 1) if bias else ("", "", "")
-            z, r = (g.add("Add", a, g.add("MatMul", h, b)) for a, b in ((z, rz), (r, rr)))
-            z, r = (f(self._clipped(g.add("Add", a, b) if b else a)) for a, b in ((z, bz), (r, br)))
-            new = g.add("Add", new, g.add("MatMul", g.add("Mul", r, h), rn))
-            new = g.add("Add", new, bn) if bn else new
+            z, r = (f(self._clipped(self._sum(a, g.add("MatMul", h, w), b))) for a, w, b in ((z, rz, bz), (r, rr, br)))
+            new = self._sum(new, g.add("MatMul", g.add("Mul", r, h), rn), bn)
         new = gf(self._clipped(new))
         kept = g.add("Sub", g.constant(1, "float32"), z)
         return g.add("Add", g.add("Mul", kept, new), g.add("Mul", z, h)), c
@@ -147,8 +143,7 @@ def recurrent(g: Graph, node: Node) -> None:
     if batch_first and (node.input(5) or node.input(6)):
         raise node.refuse("initial states with layout 1 are not supported: use layout 0")
 
-    directions = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
-    directions = directions[node.get("direction", "forward")]
+    directions = {"reverse": [True], "bidirectional": [False, True]}.get(node.get("direction"), [False])
     inputs = [g.reshape(part, batch, size) for part in g.split(x, steps, 1 if batch_first else 0)]
     hidden, last, cells = [], [], []
     for i, backwards in enumerate(directions):

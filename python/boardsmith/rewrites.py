@@ -1,20 +1,19 @@
 """ONNX operators that TVM's frontend lacks, or reads wrongly, as operators that it reads: from nodes to nodes.
 
 Each rewrite is a function of the graph that is being built and of a node; it adds nodes whose results have the names of
-the node's. The definitions are those of ONNX's operators (onnx.ai/onnx/operators).
+the node's. Quantized operators become pairs of quantize and dequantize. Definitions are at onnx.ai/onnx/operators.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
+from onnx import helper
 
 from .graph import Graph, Node, Rule
 from .recurrent import recurrent
-
-# Quantized operators become pairs of quantize and dequantize, which are computed with integers.
-
 
 def _dequantized(g: Graph, x: str, scale: str, zero: str, axis: int | None = None) -> str:
     """Adds the conversion of integers to numbers, per channel of an axis if there are several scales."""
@@ -41,14 +40,8 @@ def qlinear_conv(g: Graph, node: Node) -> None:
           to=node.output(0))  # fmt: skip
 
 
-def qlinear_matmul(g: Graph, node: Node) -> None:
-    """QLinearMatMul."""
-    first, second = (_dequantized(g, *(node.input(i) for i in part)) for part in ((0, 1, 2), (3, 4, 5)))
-    g.add("QuantizeLinear", g.add("MatMul", first, second), node.input(6), node.input(7), to=node.output(0))
-
-
 def qlinear_binary(g: Graph, node: Node) -> None:
-    """QLinearAdd and QLinearMul of ONNX Runtime (com.microsoft)."""
+    """QLinearMatMul, and QLinearAdd and QLinearMul of ONNX Runtime (com.microsoft)."""
     first, second = (_dequantized(g, *(node.input(i) for i in part)) for part in ((0, 1, 2), (3, 4, 5)))
     zero = [node.input(7)] if node.input(7) else []
     g.add("QuantizeLinear", g.add(node.op.removeprefix("QLinear"), first, second), node.input(6), *zero,
@@ -79,9 +72,6 @@ def conv_integer(g: Graph, node: Node) -> None:
     g.add("Conv", *operands, to=node.output(0), **node.attributes)
 
 
-# Others.
-
-
 def lp_normalization(g: Graph, node: Node) -> None:
     """LpNormalization: a vector of zeros stays one."""
     norm = g.reduce({1: "ReduceL1", 2: "ReduceL2"}[node.get("p", 2)], node.input(0), [node.get("axis", -1)])
@@ -96,19 +86,13 @@ def cum_prod(g: Graph, node: Node) -> None:
     if axis not in g.constants:
         raise node.refuse("an axis that is no constant is not supported")
     at = int(g.constants[axis].reshape(())) % len(g.shape(x))
-    parts = g.split(x, g.shape(x)[at], at)
-    if node.get("reverse", 0):
-        parts = parts[::-1]
-
+    step = -1 if node.get("reverse", 0) else 1
     one = g.constant(np.ones([1 if i == at else n for i, n in enumerate(g.shape(x))]), g.dtype(x))
     results, product = [], one
-    for part in parts:
-        if node.get("exclusive", 0):
-            results.append(product)
-        product = part if product == one else g.add("Mul", product, part)
-        if not node.get("exclusive", 0):
-            results.append(product)
-    g.add("Concat", *(results[::-1] if node.get("reverse", 0) else results), axis=at, to=node.output(0))
+    for part in g.split(x, g.shape(x)[at], at)[::step]:
+        before, product = product, part if product == one else g.add("Mul", product, part)
+        results.append(before if node.get("exclusive", 0) else product)
+    g.add("Concat", *results[::step], axis=at, to=node.output(0))
 
 
 def reverse_sequence(g: Graph, node: Node) -> None:
@@ -122,9 +106,7 @@ def reverse_sequence(g: Graph, node: Node) -> None:
     for i, length in enumerate(g.constants[lengths]):
         at: list[Any] = [slice(None)] * len(shape)
         at[batch_axis], at[time_axis] = i, slice(0, int(length))
-        part = index[tuple(at)]
-        axis = time_axis - (batch_axis < time_axis)
-        index[tuple(at)] = np.flip(part, axis)
+        index[tuple(at)] = np.flip(index[tuple(at)], time_axis - (batch_axis < time_axis))
     g.add("Gather", g.reshape(x, -1), g.constant(index), axis=0, to=node.output(0))
 
 
@@ -150,10 +132,9 @@ def is_inf(g: Graph, node: Node) -> None:
     signs = [op for op, name in (("Greater", "detect_positive"), ("Less", "detect_negative")) if node.get(name, 1)]
     if len(signs) == 2:
         g.add("IsInf", x, to=node.output(0))
-    elif signs:
-        g.add("And", g.add("IsInf", x), g.add(signs[0], x, zero), to=node.output(0))
-    else:
-        g.add("And", g.add("IsInf", x), g.constant(False, bool), to=node.output(0))
+        return
+    has_sign = g.add(signs[0], x, zero) if signs else g.constant(False, bool)
+    g.add("And", g.add("IsInf", x), has_sign, to=node.output(0))
 
 
 def _same(auto: str, totals: list[int]) -> list[int]:
@@ -162,15 +143,20 @@ def _same(auto: str, totals: list[int]) -> list[int]:
     return [*large, *small] if auto == "SAME_LOWER" else [*small, *large]
 
 
+def _window(g: Graph, node: Node) -> list[Any]:
+    """Returns the lengths, the kernel, the strides and the dilations of each axis."""
+    shape = g.shape(node.input(0))[2:]
+    return [shape, node.get("kernel_shape") or g.shape(node.input(1))[2:],
+            *(node.get(name) or [1] * len(shape) for name in ("strides", "dilations"))]  # fmt: skip
+
+
 def conv_transpose(g: Graph, node: Node) -> None:
     """ConvTranspose whose paddings follow from the shape of its output."""
     attributes = dict(node.attributes)
     wanted, auto = attributes.pop("output_shape", None), node.get("auto_pad", "NOTSET")
-    shape, kernel = g.shape(node.input(0))[2:], node.get("kernel_shape") or g.shape(node.input(1))[2:]
-    strides = node.get("strides") or [1] * len(shape)
+    shape, kernel, strides, dilations = _window(g, node)
     if wanted or auto.startswith("SAME"):
         attributes.pop("auto_pad", None)
-        dilations = node.get("dilations") or [1] * len(shape)
         extra = list(node.get("output_padding") or [0] * len(shape))
         wanted = list(wanted or [n * s for n, s in zip(shape, strides)])[-len(shape) :]
         totals = [s * (n - 1) + more + (k - 1) * d + 1 - out
@@ -186,10 +172,7 @@ def conv_transpose(g: Graph, node: Node) -> None:
 def pool(g: Graph, node: Node) -> None:
     """Pooling and convolutions whose paddings are the same on both sides, or one more at the start."""
     attributes = dict(node.attributes)
-    shape = g.shape(node.input(0))[2:]
-    kernel = node.get("kernel_shape") or g.shape(node.input(1))[2:]
-    strides = node.get("strides") or [1] * len(shape)
-    dilations = node.get("dilations") or [1] * len(shape)
+    shape, kernel, strides, dilations = _window(g, node)
     if (auto := node.get("auto_pad", "NOTSET")).startswith("SAME"):
         del attributes["auto_pad"]
         totals = [(-(-n // s) - 1) * s + (k - 1) * d + 1 - n for n, k, s, d in zip(shape, kernel, strides, dilations)]
@@ -277,9 +260,7 @@ def _attention_bias(g: Graph, node: Node, queries: int, keys: int, past: int, dt
             added = mask
     if not terms:
         return added if mask else ""
-    seen = terms[0]
-    for term in terms[1:]:
-        seen = g.add("And", seen, term)
+    seen = functools.reduce(lambda a, b: g.add("And", a, b), terms)
     return g.add("Where", seen, added, g.constant(-np.inf, dtype))
 
 
@@ -380,9 +361,7 @@ def _taps(g: Graph, x: str, axis: int, factors: np.ndarray, beyond: np.ndarray) 
         term = g.add("Gather", x, g.constant(column), axis=axis)
         has_weight = not (weight == 1).all()
         terms.append(g.add("Mul", term, g.constant(weight.reshape(shape), dtype)) if has_weight else term)
-    total = terms[0]
-    for term in terms[1:]:
-        total = g.add("Add", total, term)
+    total = functools.reduce(lambda a, b: g.add("Add", a, b), terms)
 
     # What reads no element does not multiply one, which may be infinite.
     if (empty := ~factors.any(axis=1)).any():
@@ -546,8 +525,6 @@ def compress(g: Graph, node: Node) -> None:
 
 def eye_like(g: Graph, node: Node) -> None:
     """EyeLike: a constant of the operand's shape."""
-    from onnx import helper
-
     kind = node.get("dtype")
     dtype = helper.tensor_dtype_to_np_dtype(kind) if kind else g.dtype(node.input(0))
     value = np.eye(*g.shape(node.input(0)), k=node.get("k", 0))
@@ -579,7 +556,7 @@ REWRITES: dict[str, Rule] = {
     "GRU": recurrent, "IsInf": is_inf, "LinearAttention": linear_attention, "LpNormalization": lp_normalization,
     "LpPool": pool, "LSTM": recurrent, "MaxPool": pool, "Mod": modulo, "Pow": power, "QLinearAdd": qlinear_binary,
     "QLinearConv": qlinear_conv, "QLinearGlobalAveragePool": qlinear_unary, "QLinearLeakyRelu": qlinear_unary,
-    "QLinearMatMul": qlinear_matmul, "QLinearMul": qlinear_binary, "QLinearSigmoid": qlinear_unary,
+    "QLinearMatMul": qlinear_binary, "QLinearMul": qlinear_binary, "QLinearSigmoid": qlinear_unary,
     "ReduceMax": extreme, "ReduceMin": extreme, "Resize": resize, "ReverseSequence": reverse_sequence,
     "RNN": recurrent, "STFT": stft, "TopK": top_k,
 }  # fmt: skip

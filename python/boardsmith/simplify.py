@@ -8,8 +8,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from onnx import inliner, shape_inference, version_converter
+from tvm.relax.frontend.onnx import onnx_frontend
+
 from . import rewrites
-from .graph import Graph, Refusal, describe, opset_of
+from .graph import Graph, describe, opset_of
+from .kernels import Refusal
 
 # Opsets before this one have axes, scales and the like as attributes, in forms of their own.
 OLDEST = 13
@@ -21,8 +25,6 @@ INLINED = {"CastLike", "DynamicQuantizeLinear", "GroupNormalization", "MeanVaria
 
 def simplify(model: Any) -> Any:
     """Returns a simpler model with the same inputs and outputs, in an opset that TVM's frontend reads well."""
-    from onnx import inliner, shape_inference, version_converter
-
     if model.functions:
         model = inliner.inline_local_functions(model)
     if 0 < opset_of(model) < OLDEST:
@@ -41,8 +43,6 @@ def simplify(model: Any) -> Any:
 @functools.cache
 def supported() -> frozenset[str]:
     """Returns the operators that TVM's frontend reads."""
-    from tvm.relax.frontend.onnx import onnx_frontend
-
     return frozenset(("If", *onnx_frontend._get_convert_map()))
 
 

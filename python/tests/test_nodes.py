@@ -82,8 +82,7 @@ class Nodes(unittest.TestCase):
                     continue
                 with tarfile.open(path) as tar:
                     members = {m.name: tar.extractfile(m).read() for m in tar.getmembers()}
-            with check.Program(report.name, members, report.inputs, report.outputs) as program:
-                return program.run(rest)
+                return check.Program(Path(folder), report.name, members, report).run(rest)
         return reason
 
     def test_cases(self):
