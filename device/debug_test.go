@@ -11,12 +11,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -65,8 +65,7 @@ func TestDebugAttachKeepsSession(t *testing.T) {
 			dev := d.attach()
 			_, err := dev.Flash(t.Context(), i)
 			must(t, err)
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-			defer cancel()
+			ctx := testkit.Context(t)
 			s, err := dev.Open(ctx, i)
 			must(t, err)
 			defer func() { must(t, s.Close(ctx)) }()
@@ -92,8 +91,7 @@ func TestDebugEmulatorFromFirstInstruction(t *testing.T) {
 	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "a b,c"), project.Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, nil)})
 	i, d := built(t, p), attachedTo(t, p)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	for range 2 {
 		var output string
 		must(t, d.Debug(ctx, device.Debugging{Image: i}, gdb(t, i, &output, "info symbol $pc", "break main", "continue",

@@ -3,16 +3,15 @@
 package device_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
@@ -132,8 +131,7 @@ func TestZephyrDebug(t *testing.T) {
 		Board: "zephyr/mps2_an385", Model: mlftest.Tiny(t, nil),
 	})
 	i, d := built(t, p), attachedTo(t, p)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	var output string
 	must(t, d.Debug(ctx, device.Debugging{Image: i}, gdb(t, i, &output, "info symbol $pc", "break main", "continue",
 		"backtrace")))

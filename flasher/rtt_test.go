@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 const (
@@ -61,8 +62,7 @@ func TestServeRTT(t *testing.T) {
 	if err := o.Do(t.Context(), Job{Write: data, Restart: true}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	port := freeTCPPort(t)
 	block := []Range{{Addr: 0x20000000, Size: 0x80}, {Addr: rttAt, Size: 72}}
 	unused := func(context.Context) error { return errors.New("used") }

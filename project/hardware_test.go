@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
@@ -226,8 +227,7 @@ func TestMeasured(t *testing.T) {
 // levelSeen runs the model, and returns the pin's level in the run before.
 func levelSeen(t *testing.T, e executor.Executor) byte {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	if err := e.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -239,8 +239,7 @@ func levelSeen(t *testing.T, e executor.Executor) byte {
 }
 
 func measureOverRPC(t *testing.T, builder *project.Builder, s project.Spec) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), s)
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
@@ -37,8 +38,7 @@ type wayResult struct {
 // goWay compiles and runs a model of one operator in a way, with the bytes of its first input.
 func goWay(t *testing.T, way string, s project.Spec, input []byte) wayResult {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
 	if way == "library" {
 		return wayResult{err: compileLibrary(t, ctx, builder, s)}

@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
@@ -43,8 +43,7 @@ func TestModelsInRAM(t *testing.T) {
 			if why := hasCompiler(t, b) + hasEmulator(t, b); why != "" {
 				t.Skip(why)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-			defer cancel()
+			ctx := testkit.Context(t)
 			dir := t.TempDir()
 			p, err := builder.Generate(ctx, filepath.Join(dir, "p"), project.Spec{Board: x.board, Model: x.archive})
 			fatal(t, err)

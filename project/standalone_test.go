@@ -25,6 +25,7 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/standalone"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
@@ -159,8 +160,7 @@ func mayRefuse(archive, board string) bool {
 // checkOutputs runs the model with the inputs beside an archive: the outputs are the expected ones, and it takes time.
 func checkOutputs(t *testing.T, f aloneFirmware, archive string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	in, out := mlftest.Arrays(archive)
 	want, err := expected(archive, in, out)
 	if err != nil {
@@ -434,8 +434,7 @@ func TestStandaloneNoise(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, noise := range []float64{0.0002, 0.2} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		ctx := testkit.Context(t)
 		link, err := d.Link(ctx, i)
 		if err != nil {
 			t.Fatal(err)
@@ -711,8 +710,7 @@ func compareFirmware(t *testing.T, board *boards.Board, path string) (aloneRow, 
 	t.Helper()
 	row := aloneRow{archive: mlftest.Name(path)}
 	c := cache.New(testcache.Dir(), cache.Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // a host writes all parameters of a graph
-	defer cancel()
+	ctx := testkit.Context(t)
 	spec := project.Spec{Board: board.Name, Model: path}
 	builder := &project.Builder{Host: device.Host{Cache: c}, Jobs: 1}
 	err := row.rpc.run(ctx, trial{board, path}, builder, spec, filepath.Join(t.TempDir(), "p"))

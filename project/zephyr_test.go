@@ -21,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/templatecheck"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
@@ -38,8 +39,7 @@ func TestZephyr(t *testing.T) {
 	project.NeedZephyr(t, "qemu-system-arm")
 	store := t.TempDir()
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(store, cache.Options{})}}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	archive := mlftest.Path(t, "add.aot_packed")
 	spec := project.Spec{Board: "zephyr/mps2_an385", Model: archive, Options: boards.Options{ArenaKiB: 64}}
 	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
@@ -189,8 +189,7 @@ func localZephyr(t *testing.T, ctx context.Context) (p *project.Project, write f
 func TestZephyrSendByInterrupt(t *testing.T) {
 	t.Parallel()
 	project.NeedFullZephyr(t, "qemu-system-arm")
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	p, write := localZephyr(t, ctx)
 	write("local.conf", "CONFIG_BOARDSMITH_SEND_BY_INTERRUPT=y\n")
 	if _, err := p.Build(ctx); err != nil {
@@ -204,8 +203,7 @@ func TestZephyrSendByInterrupt(t *testing.T) {
 func TestZephyrLocal(t *testing.T) {
 	t.Parallel()
 	project.NeedFullZephyr(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	p, write := localZephyr(t, ctx)
 	first, err := p.Build(ctx)
 	if err != nil {
@@ -582,8 +580,7 @@ func needZephyrOfExample(t *testing.T) {
 func TestZephyrApp(t *testing.T) {
 	t.Parallel()
 	needZephyrOfExample(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	builder := &project.Builder{
 		Host: device.Host{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})},
 	}
@@ -634,8 +631,7 @@ func TestZephyrApp(t *testing.T) {
 func TestZephyrAppSettings(t *testing.T) {
 	t.Parallel()
 	needZephyrOfExample(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, os.DirFS(zephyrApp)); err != nil {
 		t.Fatal(err)
@@ -685,8 +681,7 @@ func TestZephyrAppSettings(t *testing.T) {
 func TestZephyrAppArena(t *testing.T) {
 	t.Parallel()
 	needZephyrOfExample(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	builder := &project.Builder{
 		Host: device.Host{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})},
 	}
@@ -881,8 +876,7 @@ func (b zephyrBoard) try(t *testing.T) {
 		}
 		ran++
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-			defer cancel()
+			ctx := testkit.Context(t)
 			spec := project.Spec{Board: "zephyr/" + b.name, Model: file}
 			if strings.HasPrefix(name, "tvm-0.9/dscnn_i8.") {
 				spec.Options.StackBytes = 4096

@@ -1,7 +1,6 @@
 package projectapi
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,10 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/project"
@@ -122,8 +121,7 @@ func TestExport(t *testing.T) {
 	}
 	dir = moved
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	env := ClientOptions{Env: []string{"BOARDSMITH_HOME=" + t.TempDir()}}
 	template, err := Start(ctx, dir, env)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/internal/framing"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -59,8 +60,7 @@ func needTools(t *testing.T, board string) {
 
 func throughServers(t *testing.T, board string) {
 	dir := folderOf(t, "folder")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	template := started(t, dir)
 	if i := template.Info; !i.Template || i.Archive != "" || i.Platform != "host" {
 		t.Errorf("template: %+v", i)

@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/device/emulated"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )
@@ -213,8 +214,7 @@ func (p tvmPython) run(t *testing.T, m measuredUse, library string, args ...stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 45*time.Minute) // the longest takes 12 on an idle computer
-	defer cancel()
+	ctx := testkit.Context(t)
 	cmd := p.command(ctx, t, library, append([]string{measured, p.python, "-B"}, args...)...)
 	cmd.WaitDelay = 10 * time.Second // what it started may keep the output open
 	timed := filepath.Join(filepath.Dir(measured), "timed")

@@ -1,14 +1,14 @@
 package projectapi
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestMeasured: measured.py waits for what a command leaves behind, but not for the keeper of an emulated board, which
@@ -49,8 +49,7 @@ exit 3
 			_ = p.Kill()
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	out, err := exec.CommandContext(ctx, python, "testdata/interop/measured.py", script).CombinedOutput()
 	if err == nil || ctx.Err() != nil || !strings.Contains(string(out), "measured ") {
 		t.Errorf("a command that fails: %v, %s", err, out)

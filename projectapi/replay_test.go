@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/internal/framing"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -88,8 +88,7 @@ func readSession(file string) (all []recorded, err error) {
 // repeat sends the calls of both servers. Of what goes over the transport it takes the requests, with the replies that
 // TVM's runtime gave, and repeats these over ours.
 func repeat(t *testing.T, session []recorded, archive string) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	plain := filepath.Join(t.TempDir(), "model.tar")
 	if err := os.WriteFile(plain, unzipped(t, archive), 0o644); err != nil {
 		t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/transport"
@@ -28,8 +28,7 @@ const theirRecording = "testdata/tvm_server/add.aot_packed.recording.gz"
 // TestTVMsTemplate makes a project of TVM's own template, with TVM's own server and runtime, and runs a model in it.
 func TestTVMsTemplate(t *testing.T) {
 	tvm := tvmFor(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	o := ClientOptions{Python: tvm.python, Env: tvm.env(tvm.built)}
 	template, err := Start(ctx, filepath.Join(tvm.built, "microtvm_template_projects", "crt"), o)
 	if err != nil {

@@ -1,14 +1,14 @@
 package projectapi
 
 import (
-	"context"
 	"encoding/xml"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	cp "github.com/otiai10/copy"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // tvmVariable names a Python that has TVM 0.14 with its micro part and its compiler, from a source tree with its tests.
@@ -24,8 +24,7 @@ func TestTVMsOwnTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := tvm.libraryWith(t, template)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	report := filepath.Join(dir, "report.xml")
 	run := tvm.command(ctx, t, dir, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junit-xml="+report,
 		filepath.Join(tvm.source, "tests", "python", "unittest", "test_crt.py"))

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/CycloneDX/cyclonedx-go"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
@@ -34,8 +34,7 @@ func built(t *testing.T, dir, board, app, archive string) *release.Release {
 	if runtime.GOOS == "windows" {
 		t.Skip("the host board is a process of Linux")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	builder := &project.Builder{
 		Host: device.Host{Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{})}, Forms: true, Jobs: 2,
 	}

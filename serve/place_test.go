@@ -277,8 +277,7 @@ func TestPlaceRefusals(t *testing.T) {
 			t.Parallel()
 			k, l := trackertest.Start(t), sender(t, c.sends)
 			k.Offer("any", l)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
+			ctx := testkit.Context(t)
 			if _, err := serve.Dial(ctx, k.Address(), "any", 1); failure.Of(err) != c.want {
 				t.Errorf("%v, class %s, want %s", err, failure.Of(err), c.want)
 			}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/serve"
 )
@@ -102,8 +103,7 @@ func TestSharedRun(t *testing.T) {
 		b, _ := start(t, serve.Options{Key: key, Tracker: tracker, Address: host})
 		boards = append(boards, b)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	total := int32(drawn.Count(60, 600))
 	var next, died atomic.Int32
 	var group sync.WaitGroup

@@ -56,8 +56,7 @@ func tvmCommand(ctx context.Context, t *testing.T, variable string, args ...stri
 
 func runTVM(t *testing.T, variable string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	cmd, out := tvmCommand(ctx, t, variable, args...)
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v:\n%s", err, out)

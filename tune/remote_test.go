@@ -23,6 +23,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/trackertest"
 	"github.com/boardsmith/boardsmith/serve"
 	"github.com/boardsmith/boardsmith/tune"
@@ -98,8 +99,7 @@ func remoteRun(t *testing.T, o tune.Options, remotes ...tune.Remote) *tune.Run {
 // measureAll measures candidates at once and returns the results by ID.
 func measureAll(t *testing.T, run *tune.Run, all []tune.Candidate) map[string]tune.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	results := map[string]tune.Result{}
 	for r, err := range run.All(ctx, func(yield func(tune.Candidate) bool) {
 		for _, c := range all {

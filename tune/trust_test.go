@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/tune"
@@ -344,8 +345,7 @@ func TestPrepareIsRetried(t *testing.T) {
 		Reference: &reference, Drift: 1000,
 		Place: func(_ string, p tune.Place) tune.Place { return loosePlace{p, &failed} },
 	}, "host")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	result, err := r.Measure(ctx, operator("one", right))
 	must(t, err)
 	if result.Failure != nil || !failed.Load() {

@@ -1,7 +1,6 @@
 package validate_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -67,8 +66,7 @@ func TestDevice(t *testing.T) {
 
 // validated is the whole way from an archive to a report.
 func validated(t *testing.T, board, path string, files validate.Files, rule string) (*validate.Report, error) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
 	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), project.Spec{
 		Board: board, Model: path, Options: boards.Options{App: boards.Standalone},

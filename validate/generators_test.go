@@ -1,7 +1,6 @@
 package validate_test
 
 import (
-	"context"
 	"errors"
 	"os/exec"
 	"path/filepath"
@@ -25,8 +24,7 @@ func TestGenerators(t *testing.T) {
 	t.Parallel()
 	python := pythonWith(t, generatorsVariable, "check-model", "emx-onnx-cgen")
 	folder := t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	script, err := filepath.Abs(filepath.Join("testdata", "generators.py"))
 	testkit.Must(t, err)
 	cmd := exec.CommandContext(ctx, python, script, folder)

@@ -2,7 +2,6 @@ package validate_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -167,14 +166,7 @@ func relaxPython(t *testing.T, args ...string) string {
 	t.Helper()
 	python := pythonWith(t, relaxVariable, "check-model", "tvm-ffi-config")
 
-	// The only limit is that of the package's tests: a loaded computer takes many times longer.
-	ctx, cancel := context.WithCancel(t.Context())
-	if end, limited := t.Deadline(); limited {
-		ctx, cancel = context.WithDeadline(t.Context(), end.Add(-time.Minute))
-	}
-	defer cancel()
-
-	cmd := exec.CommandContext(ctx, python, args...)
+	cmd := exec.CommandContext(testkit.Context(t), python, args...)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(testkit.Root(t), "python"), "PYTHONDONTWRITEBYTECODE=1")
 	cmd.WaitDelay = time.Second
 	var out bytes.Buffer

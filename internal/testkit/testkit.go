@@ -2,11 +2,26 @@
 package testkit
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 )
+
+// Context returns a context that ends with the test, and a minute before the time of its package's tests does. What a
+// test starts has no shorter limit: how long it takes depends on what else the computer does.
+func Context(t testing.TB) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	if test, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
+		if end, limited := test.Deadline(); limited {
+			ctx, cancel = context.WithDeadline(ctx, end.Add(-time.Minute))
+		}
+	}
+	t.Cleanup(cancel)
+	return ctx
+}
 
 // Root returns the repository's folder, absolute.
 func Root(t testing.TB) string {

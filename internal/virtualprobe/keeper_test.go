@@ -19,6 +19,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )
 
@@ -30,8 +31,7 @@ func TestKeeper(t *testing.T) {
 	needs(t, NRF51.Program)
 	dir := filepath.Join(t.TempDir(),
 		"a folder whose name is much longer than the name of a socket can ever be, as people's folders are", "chip")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	a, err := Up(ctx, keepertest.Path, dir, NRF51.Name)
 	if err != nil {
 		t.Fatal(err)
@@ -81,8 +81,7 @@ func TestRelativeTMPDIR(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("TMPDIR", "a folder")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	if _, err := Up(ctx, keepertest.Path, dir, NRF51.Name); err != nil {
 		t.Fatal(err)
 	}

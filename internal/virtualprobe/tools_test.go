@@ -2,7 +2,6 @@ package virtualprobe
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/internal/ledger"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // powerUp starts an emulated chip that the test closes at its end.
@@ -101,8 +101,7 @@ func try(t *testing.T, name string, args ...string) (string, error) {
 			t.Skipf("%s is not installed", name)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
 	t.Logf("%s", out)
 	return string(out), err

@@ -4,7 +4,6 @@ package report
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/measure"
 )
@@ -54,8 +54,7 @@ func open(t *testing.T, page string, flags ...string) visit {
 	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	var dom, said bytes.Buffer
 	cmd := exec.CommandContext(ctx, browser(t), slices.Concat([]string{
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--user-data-dir=" + dir,
