@@ -86,7 +86,7 @@ type measureInputs struct {
 	CSV      string  `var:"CSV" write:".csv"`
 	Baseline string  `var:"BASELINE"`
 	Limits   string  `var:"LIMITS"`
-	Update   bool    `var:"UPDATE"`
+	Renew    bool    `var:"UPDATE"`
 	Strict   bool    `var:"STRICT"`
 	Current  string  `var:"CURRENT"`
 	Pin      string  `var:"PIN"`
@@ -96,7 +96,7 @@ type measureInputs struct {
 // A survey is a run of measure.
 type survey struct {
 	*console.Console
-	v                measureInputs
+	measureInputs
 	shared           inputs.Variables // those of each job
 	boards, models   []string         // "": that of boardsmith.json or the default
 	inputs, expected []string         // by model; nil: none
@@ -142,7 +142,7 @@ func measureAll(ctx context.Context, c *console.Console, v measureInputs) error 
 
 // readSurvey reads the inputs, before the work.
 func readSurvey(ctx context.Context, c *console.Console, v measureInputs) (s *survey, err error) {
-	s = &survey{Console: c, v: v}
+	s = &survey{Console: c, measureInputs: v}
 	if err := c.Read(&s.shared); err != nil {
 		return nil, err
 	}
@@ -179,8 +179,8 @@ func (s *survey) readLists() error {
 		return err
 	}
 	chosen := config.Choice
-	if s.v.Target != "" {
-		target, err := config.Target(s.v.Target)
+	if s.Target != "" {
+		target, err := config.Target(s.Target)
 		if err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func (s *survey) readLists() error {
 		}
 		return strings.Split(text, ",")
 	}
-	s.models = list(s.v.Model, chosen.Model)
+	s.models = list(s.Model, chosen.Model)
 	if err := cmp.Or(checkList("BOARD", s.boards, strings.Clone),
 		checkList("MODEL", s.models, inputs.ArchiveName)); err != nil {
 		return err
@@ -201,7 +201,7 @@ func (s *survey) readLists() error {
 	for _, x := range []struct {
 		name, text, fallback string
 		to                   *[]string
-	}{{"INPUT", s.v.Input, chosen.Input, &s.inputs}, {"EXPECT", s.v.Expect, "", &s.expected}} {
+	}{{"INPUT", s.Input, chosen.Input, &s.inputs}, {"EXPECT", s.Expect, "", &s.expected}} {
 		*x.to = list(x.text, x.fallback)
 		if len(*x.to) == 1 {
 			*x.to = slices.Repeat(*x.to, len(s.models))
@@ -226,7 +226,7 @@ func (s *survey) checkVariables() error {
 		}
 	}
 	for _, name := range []string{"PIN", "VOLTS"} {
-		if text := s.Env(name); text != "" && s.v.Current == "" {
+		if text := s.Env(name); text != "" && s.Current == "" {
 			return failure.New(failure.Config, "CURRENT=FILE names the recording", "%s=%s has no effect without CURRENT", name,
 				text)
 		}
@@ -284,8 +284,8 @@ func checkList(name string, items []string, key func(string) string) error {
 
 // readBaseline reads BASELINE, which UPDATE=1 need not find.
 func (s *survey) readBaseline() (err error) {
-	if s.v.Baseline == "" {
-		if s.v.Update {
+	if s.Baseline == "" {
+		if s.Renew {
 			return failure.New(failure.Config, "BASELINE=FILE names it", "UPDATE=1 without a baseline")
 		}
 		for _, name := range []string{"LIMITS", "STRICT"} {
@@ -295,14 +295,14 @@ func (s *survey) readBaseline() (err error) {
 		}
 		return nil
 	}
-	if s.v.Update {
-		if err := console.CheckFile("BASELINE", s.v.Baseline); err != nil {
+	if s.Renew {
+		if err := console.CheckFile("BASELINE", s.Baseline); err != nil {
 			return err
 		}
 	}
-	s.baseline, err = measure.ReadBaseline(s.v.Baseline)
+	s.baseline, err = measure.ReadBaseline(s.Baseline)
 	if errors.Is(err, fs.ErrNotExist) {
-		if s.v.Update {
+		if s.Renew {
 			s.baseline = &measure.Baseline{}
 			return nil
 		}
@@ -376,8 +376,8 @@ func (s *survey) measureJob(ctx context.Context, j *job) (*measure.Result, error
 			return nil, err
 		}
 	}
-	o := measure.Options{Options: s.options, Seed: s.v.Seed, Device: j.in.Device, Desk: j.desk()}
-	if o.ForBaseline = s.v.Update; !o.ForBaseline {
+	o := measure.Options{Options: s.options, Seed: s.Seed, Device: j.in.Device, Desk: j.desk()}
+	if o.ForBaseline = s.Renew; !o.ForBaseline {
 		o.Baseline, o.Limits = s.baseline, s.limits
 	}
 	_, m, err := j.project.Model()
@@ -390,7 +390,7 @@ func (s *survey) measureJob(ctx context.Context, j *job) (*measure.Result, error
 	if err := checkCompared(j, o.Set); err != nil {
 		return nil, err
 	}
-	o.Timeout, o.Samples = j.in.Timeout, s.v.Repeat
+	o.Timeout, o.Samples = j.in.Timeout, s.Repeat
 	r, err := measure.Project(ctx, j.project, o)
 	if err == nil {
 		r.Energy = s.energy
@@ -457,11 +457,11 @@ func (s *survey) compare() error {
 		}
 		old := s.baseline.Find(r)
 		if old == nil {
-			if !s.v.Update {
-				s.Notef("note: %s is not in %s", r.Key(), s.v.Baseline)
+			if !s.Renew {
+				s.Notef("note: %s is not in %s", r.Key(), s.Baseline)
 			}
 			missing = cmp.Or(missing, failure.New(failure.Config, "UPDATE=1 writes it; without STRICT=1 it is noted only",
-				"STRICT=1: %s is not in %s", r.Key(), s.v.Baseline))
+				"STRICT=1: %s is not in %s", r.Key(), s.Baseline))
 			continue
 		}
 
@@ -483,14 +483,14 @@ func (s *survey) compare() error {
 		}
 	}
 
-	if s.v.Update {
+	if s.Renew {
 		return nil
 	}
 	s.noteUnmeasured()
 	switch {
 	case exceeded != nil:
 		return &grownError{exceeded, quantities}
-	case s.v.Strict:
+	case s.Strict:
 		return missing
 	}
 	return nil
@@ -505,7 +505,7 @@ func (s *survey) noteUnmeasured() {
 		}
 	}
 	if len(keys) > 0 {
-		s.Notef("note: %s has results that were not measured: %s", s.v.Baseline, strings.Join(keys, "; "))
+		s.Notef("note: %s has results that were not measured: %s", s.Baseline, strings.Join(keys, "; "))
 	}
 }
 
@@ -515,8 +515,8 @@ func (s *survey) write(ctx context.Context) error {
 		variable, path string
 		to             func(io.Writer) error
 	}{
-		{"OUTPUT", s.v.Output, s.writePage},
-		{"CSV", s.v.CSV, func(w io.Writer) error { return measure.WriteCSV(w, s.results) }},
+		{"OUTPUT", s.Output, s.writePage},
+		{"CSV", s.CSV, func(w io.Writer) error { return measure.WriteCSV(w, s.results) }},
 	} {
 		if x.path == "" {
 			continue
@@ -525,7 +525,7 @@ func (s *survey) write(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.v.Update {
+	if s.Renew {
 		return s.update(ctx)
 	}
 	return nil
@@ -539,21 +539,21 @@ func (s *survey) update(ctx context.Context) error {
 			kept = append(kept, r)
 			continue
 		}
-		s.Notef("note: %s: not written to %s, because it failed", r.Key(), s.v.Baseline)
+		s.Notef("note: %s: not written to %s, because it failed", r.Key(), s.Baseline)
 	}
 	if len(kept) == 0 {
 		return nil
 	}
-	if err := measure.UpdateBaseline(ctx, s.v.Baseline, kept); err != nil {
+	if err := measure.UpdateBaseline(ctx, s.Baseline, kept); err != nil {
 		return fmt.Errorf("BASELINE: %w", err)
 	}
-	s.Printf("wrote %s", s.v.Baseline)
+	s.Printf("wrote %s", s.Baseline)
 	return nil
 }
 
 // writePage writes OUTPUT, in the form of its ending.
 func (s *survey) writePage(w io.Writer) error {
-	if filepath.Ext(s.v.Output) == ".md" {
+	if filepath.Ext(s.Output) == ".md" {
 		return measure.WriteMarkdown(w, s.results, s.baseline, s.limits)
 	}
 	return report.Measurements{Results: s.results, Baseline: s.baseline, Limits: s.limits}.WriteHTML(w)

@@ -38,8 +38,8 @@ func (t *Job) readArchives(folder string) (a archives, err error) {
 	if a.inputs, err = inputs.NamedArrays("INPUT", t.In.Input); err != nil {
 		return a, err
 	}
-	a.best = t.vars.Confirm
-	a.want, err = inputs.NamedArrays("EXPECT", t.vars.Expect)
+	a.best = t.Confirm
+	a.want, err = inputs.NamedArrays("EXPECT", t.Expect)
 	return a, err
 }
 

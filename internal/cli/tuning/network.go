@@ -52,8 +52,7 @@ func (t *Job) network(ctx context.Context) (err error) {
 // readNetwork reads the search from the environment.
 func (t *Job) readNetwork() (n search.Network, err error) {
 	name, _, _ := strings.Cut(t.boards[0], "=")
-	v := t.vars
-	n = search.Network{Trials: v.Trials, Builder: t.Builder, Limit: t.In.Timeout, Retry: v.Retry, Spec: project.Spec{
+	n = search.Network{Trials: t.Trials, Builder: t.Builder, Limit: t.In.Timeout, Retry: t.Retry, Spec: project.Spec{
 		Board: name, Model: t.In.Model.Value, ModelName: t.In.ModelName.Value, Template: t.In.Template.Value,
 		Options: t.In.Options, Libraries: t.In.Libraries,
 	}}
@@ -68,12 +67,12 @@ func (t *Job) readNetwork() (n search.Network, err error) {
 	if t.In.Input != "" {
 		n.Inputs, err = inputs.ReadArrays("INPUT", t.In.Input, t.In.Names, m)
 	} else {
-		n.Inputs, _, err = inputs.InventArrays(t.vars.Seed, m)
+		n.Inputs, _, err = inputs.InventArrays(t.Seed, m)
 	}
 	if err != nil {
 		return n, err
 	}
-	n.Want, err = inputs.NamedArrays("EXPECT", t.vars.Expect)
+	n.Want, err = inputs.NamedArrays("EXPECT", t.Expect)
 	return n, err
 }
 

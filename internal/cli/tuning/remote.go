@@ -17,8 +17,7 @@ func keyOf(board string) string {
 
 // readRemotes reads the boards at TRACKER: those of KEY, of the kinds in BOARD.
 func (t *Job) readRemotes() error {
-	v := t.vars
-	if v.Tracker == "" {
+	if t.Tracker == "" {
 		for _, name := range []string{"KEY", "PRIORITY"} {
 			if text := t.Env(name); text != "" {
 				return failure.New(failure.Config, "set TRACKER to HOST:PORT of TVM's tracker", "%s=%s has no effect without "+
@@ -27,16 +26,16 @@ func (t *Job) readRemotes() error {
 		}
 		return nil
 	}
-	keys := strings.Split(v.Key, ",")
+	keys := strings.Split(t.Key, ",")
 	switch {
-	case v.Key == "":
+	case t.Key == "":
 		keys = nil
 		for _, word := range t.boards {
 			keys = append(keys, keyOf(word))
 		}
 	case t.In.NamedBoard == "":
 		t.boards = keys
-		t.In.Board.Value = v.Key
+		t.In.Board.Value = t.Key
 	case len(t.boards) == 1:
 		for range keys[1:] {
 			t.boards = append(t.boards, t.boards[0])
@@ -51,7 +50,7 @@ func (t *Job) readRemotes() error {
 			return failure.New(failure.Config, "give the device a KEY of its own where it is served",
 				"BOARD=%s: the tracker chooses the device", word)
 		}
-		t.remotes = append(t.remotes, tune.Remote{Tracker: v.Tracker, Key: keys[i], Board: word, Priority: v.Priority})
+		t.remotes = append(t.remotes, tune.Remote{Tracker: t.Tracker, Key: keys[i], Board: word, Priority: t.Priority})
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (t *Job) open(ctx context.Context, total int) (*tune.Run, error) {
 	}
 	run, err := tune.OpenRun(ctx, t.dir, t.Desk, local, tune.Options{
 		Builder: t.Builder, Template: t.In.Template.Value, Samples: t.In.Repeat, CallTimeout: t.In.CallTimeout(),
-		Memory: t.memory(), OnEvent: t.view.add, Libraries: t.In.Libraries, Retry: t.vars.Retry,
+		Memory: t.memory(), OnEvent: t.view.add, Libraries: t.In.Libraries, Retry: t.Retry,
 		Remotes: t.remotes,
 	})
 	if err != nil {

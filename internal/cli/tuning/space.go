@@ -39,7 +39,7 @@ func (t *Job) readSpaceSearch(file string) (s spaceSearch, err error) {
 	if s.space, err = space.Read(file); err != nil {
 		return s, err
 	}
-	s.trials = t.vars.Trials
+	s.trials = t.Trials
 	if size := s.space.Size(); size.IsInt64() {
 		s.trials = int(min(int64(s.trials), size.Int64()))
 	}
@@ -55,7 +55,7 @@ func (t *Job) space(ctx context.Context, file string) (err error) {
 	t.folder(strings.TrimSuffix(filepath.Base(file), ".json"))
 	if t.DryRun {
 		return t.Would("measure at most %d of %v combinations in %s on %s, chosen by %s with seed %d, in %s", s.trials,
-			s.space.Size(), file, t.In.Board.Value, t.vars.Proposer, t.vars.Seed, t.dir)
+			s.space.Size(), file, t.In.Board.Value, t.Proposer, t.Seed, t.dir)
 	}
 	run, err := t.open(ctx, s.trials)
 	if err != nil {
@@ -96,7 +96,7 @@ func (t *Job) measureSpace(
 	if err := run.LeaveOut(func(c tune.Candidate) bool { return !isCurrent(c) }); err != nil {
 		return best, nil, err
 	}
-	propose := proposers[t.vars.Proposer](s.space, t.vars.Seed)
+	propose := proposers[t.Proposer](s.space, t.Seed)
 	for trial, err := range search.Measure(ctx, run, s.space, propose, s.trials) {
 		if err != nil {
 			return best, nil, t.stopped(ctx, err, t.view.finishedIDs())

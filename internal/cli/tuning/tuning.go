@@ -25,12 +25,12 @@ type Job struct {
 	Desk    *device.Desk
 	Builder *project.Builder
 
-	vars    TuneInputs
-	dir     string        // of the run
-	boards  []string      // of BOARD
-	remotes []tune.Remote // the boards, if they are at TRACKER
-	view    *view
-	bar     *console.Progress
+	TuneInputs               // as they are set; In completes them
+	dir        string        // of the run
+	boards     []string      // of BOARD
+	remotes    []tune.Remote // the boards, if they are at TRACKER
+	view       *view
+	bar        *console.Progress
 }
 
 // TuneInputs are the variables of tune.
@@ -55,7 +55,7 @@ type TuneInputs struct {
 
 // Tune searches the fastest of the archives in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL.
 func (t *Job) Tune(ctx context.Context, v TuneInputs) error {
-	t.vars = v
+	t.TuneInputs = v
 	t.boards = strings.Split(t.In.Board.Value, ",")
 	form, search := "", t.network
 	switch {
