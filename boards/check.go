@@ -371,7 +371,7 @@ func (r Region) startsSector(addr Number) bool {
 	return ok && s.Addr == uint64(addr) || len(r.Sectors) == 0 && addr%16 == 0
 }
 
-// NullBytes is the length of the memory at address 0 that holds nothing but code, which starts with the vectors there:
+// nullBytes is the length of the memory at address 0 that holds nothing but code, which starts with the vectors there:
 // a null pointer has no use (NULL_BYTES of the linker script).
 const nullBytes = 256
 

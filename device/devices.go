@@ -13,7 +13,7 @@ import (
 )
 
 // An Attached is a debug probe or a serial port of this computer, a device of desk.json that is reached over TCP, or an
-// emulated chip of this user: Boards that it may be, Probe, Port, USB, Path, Interface, What, Emulated and Runs.
+// emulated chip of this user: Boards that it may be, Probe, Port, USB, Path, Interface, Product, Emulated and Running.
 type Attached = desk.Attached
 
 // Devices lists what is attached, the devices of File that are reached over TCP, and, on a Desk with Probes, the

@@ -185,7 +185,7 @@ func (s Store) Intact(i *Image) (*Image, error) {
 var imageNameRE = regexp.MustCompile(`^[0-9a-f]{6,64}$`)
 
 // Find returns an image of an earlier build by the beginning of its build id or digest, at least six hexadecimal
-// digits. Its file is the cache's; Map, Bin, Hex and Apart are "". Of several files of one build that load the same
+// digits. Its file is the cache's; Map, Bin, Hex and ExtraBin are "". Of several files of one build that load the same
 // bytes, it returns the last used. It returns an error of class config unless exactly one image matches.
 func (s Store) Find(name string) (*Image, error) {
 	return s.FindWhich(name, func(*Image) bool { return true })

@@ -58,7 +58,7 @@ func parseDescription(src []byte) (*description, error) {
 		name, code, bits, lanes := string(s[1]), number(s[4]), number(s[5]), number(s[6])
 		dtype := ndarray.DType{Code: uint8(code), Bits: uint8(bits), Lanes: uint16(lanes)}
 		t, ok := shaped(name, dtype, shapes[string(s[2])])
-		if !ok || code > math.MaxUint8 || bits > math.MaxUint8 || lanes > math.MaxUint16 {
+		if !ok || min(code, bits, lanes) < 0 || code > math.MaxUint8 || bits > math.MaxUint8 || lanes > math.MaxUint16 {
 			return nil, fmt.Errorf("the description of %q has an invalid shape or type", name)
 		}
 

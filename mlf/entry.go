@@ -266,7 +266,7 @@ func agree(listed map[string]Tensor, ts []Tensor) error {
 	return nil
 }
 
-// shaped returns a tensor of known type and shape, or nil if the shape is invalid.
+// shaped returns a tensor of known type and shape, and whether the shape is valid.
 func shaped(name string, d ndarray.DType, shape []int64) (Tensor, bool) {
 	n, err := ndarray.Bytes(d, shape)
 	return Tensor{Name: name, DType: d, Shape: append([]int64{}, shape...), Bytes: int64(n)}, err == nil

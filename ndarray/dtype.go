@@ -56,14 +56,14 @@ func parseBits(s string, code uint8, rest string) (DType, error) {
 
 	if bits != "" {
 		n, err := strconv.ParseUint(bits, 10, 8)
-		if err != nil || n == 0 || bits[0] == '+' {
+		if err != nil || n == 0 {
 			return DType{}, fmt.Errorf("unknown data type %q: invalid number of bits", s)
 		}
 		d.Bits = uint8(n)
 	}
 	if wide {
 		n, err := strconv.ParseUint(lanes, 10, 16)
-		if err != nil || n == 0 || lanes[0] == '+' {
+		if err != nil || n == 0 {
 			return DType{}, fmt.Errorf("unknown data type %q: invalid number of lanes", s)
 		}
 		d.Lanes = uint16(n)

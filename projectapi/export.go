@@ -112,20 +112,27 @@ func (e Export) checkTemplate(dir string) error {
 
 // fill writes the files of an export.
 func (e Export) fill(dir string) error {
-	for _, root := range e.Path {
+	// The first folder of several has precedence, as in boards.Find; a template is of one folder alone.
+	whole := cp.Options{OnDirExists: func(_, to string) cp.DirExistsAction {
+		if filepath.Dir(to) == filepath.Join(dir, "templates") {
+			return cp.Replace
+		}
+		return cp.Merge
+	}}
+	for _, root := range slices.Backward(e.Path) {
 		for _, kind := range []string{"boards", "templates"} {
 			from := filepath.Join(root, kind)
 			if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
-			if err := cp.Copy(from, filepath.Join(dir, kind)); err != nil {
+			if err := cp.Copy(from, filepath.Join(dir, kind), whole); err != nil {
 				return fmt.Errorf("copy %s: %w", from, err)
 			}
 		}
 	}
 
 	for name, from := range e.Templates {
-		if err := cp.Copy(from, filepath.Join(dir, "templates", name)); err != nil {
+		if err := cp.Copy(from, filepath.Join(dir, "templates", name), whole); err != nil {
 			return fmt.Errorf("copy template %s: %w", name, err)
 		}
 	}

@@ -68,6 +68,38 @@ func TestExportTemplate(t *testing.T) {
 	}
 }
 
+// TestExportPrecedence: of boards and templates with one name, the first folder has those that are exported, as
+// boards.Find has it, and a template has no files of another one.
+func TestExportPrecedence(t *testing.T) {
+	t.Parallel()
+	e := Export{Board: "kiln", Executable: filepath.Join(t.TempDir(), "server")}
+	testkit.Must(t, os.WriteFile(e.Executable, nil, 0o755))
+	for _, doc := range []string{"first", "second"} {
+		root := t.TempDir()
+		e.Path = append(e.Path, root)
+		for name, text := range map[string]string{
+			"boards/kiln.json": `{"doc": "` + doc + `", "inherits": "cpu/native", "templates": ["kiln"],
+				"link": {"kind": "process"}, "flash": {"programmer": "none"}}`,
+			"templates/kiln/template.json": `{"doc": "` + doc + `", "inherits": "minimal"}`,
+			"templates/kiln/" + doc + ".c": "",
+		} {
+			testkit.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755))
+			testkit.Must(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o644))
+		}
+	}
+
+	dir := filepath.Join(t.TempDir(), "exported")
+	testkit.Must(t, e.Write(dir))
+	for _, name := range []string{"boards/kiln.json", "templates/kiln/template.json"} {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), "first") {
+			t.Errorf("%s is %q, %v", name, text, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "templates", "kiln", "second.c")); err == nil {
+		t.Error("the template has a file of the other one")
+	}
+}
+
 // TestExport drives the real executable in an exported folder, from which nothing else is needed: archive, project,
 // build, run.
 func TestExport(t *testing.T) {

@@ -119,7 +119,7 @@ func (c *caller) nextBudget(ctx context.Context) (want, tolerance time.Duration)
 	return min(max(want, shortestBudget), longestBudget), tolerance
 }
 
-// grant sends the budget of the next call, unless the device already has about the same. It keeps s.request.
+// grant sends the budget of the next call, unless the device already has about the same. It keeps c.request.
 func (c *caller) grant(ctx context.Context) error {
 	b := &c.grants
 	want, tolerance := c.nextBudget(ctx)

@@ -65,7 +65,7 @@ func (c Clock) String() string {
 	return string(c)
 }
 
-// Counted is how far an emulated device's timer counts while a known number of instructions runs.
+// InstructionRate is how far an emulated device's timer counts while a known number of instructions runs.
 type InstructionRate struct {
 	Instructions uint32
 	Ticks        uint32

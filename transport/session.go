@@ -200,6 +200,9 @@ func (s *Session) dial(caller context.Context) error {
 
 		// Here err is nil if each handshake succeeded, but some suspects never had a reply.
 		if caller.Err() != nil {
+			if err == nil {
+				err = caller.Err()
+			}
 			err = failure.Stopped(caller, "%w", err)
 		}
 		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {

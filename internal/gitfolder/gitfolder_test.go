@@ -203,6 +203,7 @@ func TestPins(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		`{"format": 2, "commits": {}}`:              "format 2 is not known",
+		`{"format": 1, "commits": null}`:            "commits is null",
 		"{\"format\": 1,\n\"comits\": {}}":          "comits",
 		`{"format": 1, "commits": {"x": "main"}}`:   `x: "main" is not a commit`,
 		"{\"format\": 1,\n\"commits\": {\"x\": 1}}": "lock.json:2",

@@ -85,6 +85,9 @@ func readPins(file string) (pins, error) {
 		return p, failure.New(failure.Config, next, "%w",
 			&jsonfile.Error{File: file, Line: jsonfile.Line(data, err), Err: err})
 	}
+	if p.Commits == nil {
+		return p, failure.New(failure.Config, next, "%s: commits is null", file)
+	}
 	if p.Format != pinsFormat {
 		return p, failure.New(failure.Config, next, "%s: format %d is not known", file, p.Format)
 	}

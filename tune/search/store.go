@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -105,8 +106,14 @@ func (s *store) add(t NetworkTrial) (err error) {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err = s.file.Write(append(line, '\n'))
-	return err
+	end, err := s.file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if _, err := s.file.Write(append(line, '\n')); err != nil {
+		return errors.Join(err, s.file.Truncate(end)) // another trial's line must not follow a part of this one
+	}
+	return nil
 }
 
 func (s *store) close() error {
