@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.metadata
+import io
 import itertools
 import json
 import math
@@ -10,10 +13,12 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import unittest
 import unittest.mock
 from pathlib import Path
 
+import boardsmith.__main__
 import boardsmith.frontends
 import boardsmith.kernels
 import networks
@@ -41,6 +46,19 @@ def det():
     n = networks.Network("det", x=(2, 2))
     n.add("Det", "x", to="y")
     return n.model("y")
+
+
+def add_record(database):
+    """Adds a schedule of one of the two operators of networks.dense."""
+    target = tvm.target.Target("c")
+    tasks = meta_schedule.relax_integration.extract_tasks(boardsmith.lower(from_onnx(networks.dense())), target)
+    assert len(tasks) == 2
+    workload = tasks[0].dispatched[0]
+    sch = s_tir.Schedule(workload)
+    sch.unroll(sch.get_loops(sch.get_sblock("matmul"))[-1])
+    database.commit_tuning_record(meta_schedule.database.TuningRecord(
+        sch.trace, database.commit_workload(workload), [1.0], target,
+        meta_schedule.arg_info.ArgInfo.from_prim_func(workload["main"])))
 
 
 class Export(unittest.TestCase):
@@ -312,17 +330,9 @@ class Export(unittest.TestCase):
 
     def test_database(self):
         """An operator that a database has a schedule for gets it; others keep the default one."""
-        target = tvm.target.Target("c")
         database = meta_schedule.database.MemoryDatabase()
+        add_record(database)
         module = from_onnx(networks.dense())
-        tasks = meta_schedule.relax_integration.extract_tasks(boardsmith.lower(module), target)
-        self.assertEqual(len(tasks), 2)
-        workload = tasks[0].dispatched[0]
-        sch = s_tir.Schedule(workload)
-        sch.unroll(sch.get_loops(sch.get_sblock("matmul"))[-1])
-        database.commit_tuning_record(meta_schedule.database.TuningRecord(
-            sch.trace, database.commit_workload(workload), [1.0], target,
-            meta_schedule.arg_info.ArgInfo.from_prim_func(workload["main"])))
         sources = []
         for options in ({}, {"database": database}):
             boardsmith.export(module, self.path, **options)
@@ -389,6 +399,66 @@ class Export(unittest.TestCase):
             self.assertEqual(run.returncode, code, run.stderr)
             self.assertIn(names, self.members()["./metadata.json"] if code == 0 else run.stderr)
             self.assertNotIn("Traceback", run.stderr)
+
+    def command(self, *arguments):
+        """Runs the command in this process, and returns its exit code and what it printed."""
+        printed = io.StringIO()
+        with unittest.mock.patch("sys.argv", ["boardsmith", *map(str, arguments)]), \
+                contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):  # fmt: skip
+            return boardsmith.__main__.main(), printed.getvalue()
+
+    def test_params_option(self):
+        """Values of a file become constants of the network."""
+        model, values = (Path(self.folder.name) / name for name in ("n.onnx", "values.npz"))
+        networks.onnx.save(networks.two_inputs(), model)
+        np.savez(values, b=np.ones((1, 6), np.float32))
+        code, printed = self.command(model, self.path, "--params", values)
+        self.assertEqual(code, 0, printed)
+        self.assertIn("verified: ", printed)
+        header = self.members()["./codegen/host/include/tvmgen_net.h"]
+        self.assertEqual(re.findall(r"void\* (\w+);", header), ["a", "y"])
+        np.savez(values, c=np.ones((1, 6), np.float32))
+        code, printed = self.command(model, self.path, "--params", values)
+        self.assertEqual((code, printed.count("\n")), (1, 1), printed)
+        self.assertIn("the network has no input c; it has b, a", printed)
+
+    def test_target_option(self):
+        """The target is JSON or a name. One that TVM does not know is one line of error."""
+        model = Path(self.folder.name) / "n.onnx"
+        networks.onnx.save(networks.dense(), model)
+        target = {"kind": "llvm", "mtriple": "thumbv7em-none-eabi", "mcpu": "cortex-m4", "mfloat-abi": "soft"}
+        if tvm.runtime.enabled("llvm"):
+            code, printed = self.command(model, self.path, "--target", json.dumps(target))
+            self.assertEqual(code, 0, printed)
+            with tarfile.open(self.path) as tar:
+                self.assertIn("./codegen/host/lib/net_lib0.o", tar.getnames())
+        for text, words in (("{", "double quotes"), ("cuda", "target cuda is not supported"), ("none", "target none")):
+            code, printed = self.command(model, self.path, "--target", text)
+            self.assertEqual((code, printed.count("\n")), (1, 1), printed)
+            self.assertIn(words, printed)
+
+    def test_database_option(self):
+        """An operator gets the schedule that a folder of records has for it."""
+        model, folder = Path(self.folder.name) / "n.onnx", Path(self.folder.name) / "records"
+        networks.onnx.save(networks.dense(), model)
+        folder.mkdir()
+        add_record(meta_schedule.database.JSONDatabase(work_dir=str(folder)))
+        sources = []
+        for more in ((), ("--database", folder)):
+            code, printed = self.command(model, self.path, *more)
+            self.assertEqual(code, 0, printed)
+            sources.append(self.members()["./codegen/host/src/net_lib1.c"].split("TVM_DLL"))
+        self.assertEqual(sum(x != y for x, y in zip(*sources)), 1)
+
+    def test_package(self):
+        """The package's command is that of the module; the extra for TVM has versions that work together."""
+        root = Path(boardsmith.__file__).parents[1]
+        project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+        self.assertEqual(list(project["scripts"]), ["boardsmith-export"])
+        entry = importlib.metadata.EntryPoint("", project["scripts"]["boardsmith-export"], "console_scripts")
+        self.assertIs(entry.load(), boardsmith.__main__.main)
+        page = (root.parent / "docs" / "tvm.md").read_text()
+        self.assertIn("pip install " + " ".join(project["optional-dependencies"]["tvm"][:2]), page)
 
     def test_unreadable(self):
         """A file that is no network is one line of error that names it."""
