@@ -10,16 +10,18 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 const (
-	maxSteps   = 1 << 18 // of the search for one configuration: less than a second
-	population = 16      // configurations that can be parents
-	tournament = 3       // number of random configurations of which the best is a parent
-	variations = 64      // that are tried before a random configuration
+	maxSteps   = 1 << 18          // of the search for one configuration: less than a second, with usual constraints
+	maxTime    = 20 * time.Second // of it, with long constraints
+	population = 16               // configurations that can be parents
+	tournament = 3                // number of random configurations of which the best is a parent
+	variations = 64               // that are tried before a random configuration
 )
 
 // A Proposer chooses which configurations to measure. It proposes each one at most once. Any number of goroutines may
@@ -66,7 +68,7 @@ func (p *proposer) Next() (Config, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
-	for ; n < maxSteps; n++ {
+	for start := time.Now(); n < maxSteps && time.Since(start) < maxTime; n++ {
 		index := p.draw(n)
 		if index == nil && len(p.seen) > 0 {
 			return Config{}, false
