@@ -131,9 +131,12 @@ func (r linkReader) linked(mapFile string) (names []string, err error) {
 	objects, names, err := fit.Linked(mapFile)
 	for _, name := range objects {
 		file, _ := r.locate(name)
-		parts, err := r.linked(strings.TrimSuffix(file, path.Ext(file)) + ".map")
-		if err != nil {
-			parts = []string{name} // there is no such map
+		parts := []string{name}
+		// The map of this link may lie beside an object of its name, which no link has made.
+		if earlier := strings.TrimSuffix(file, path.Ext(file)) + ".map"; earlier != mapFile {
+			if all, err := r.linked(earlier); err == nil {
+				parts = all
+			}
 		}
 		names = append(names, parts...)
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/library"
@@ -27,5 +28,25 @@ func TestMembersOfOneName(t *testing.T) {
 		if data, err := r.member(filepath.Join(dir, "two.a"), "m.o"); err != nil || string(data) != want {
 			t.Errorf("%q, %v, not %s", data, err, want)
 		}
+	}
+}
+
+// TestObjectBesideMap: an object that has the name of the link's own map is not the result of an earlier link; another
+// one that a map lies beside stands for what that lists.
+func TestObjectBesideMap(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	const head = "Linker script and memory map\n\nLOAD "
+	for name, text := range map[string]string{
+		"firmware.map": head + "firmware.o\nLOAD model.o\n", "model.map": head + "a.o\nLOAD b.o\n",
+	} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+
+	r := linkReader{project: &Project{}, dir: dir}
+	got, err := r.linked(filepath.Join(dir, "firmware.map"))
+	if want := []string{"firmware.o", "a.o", "b.o"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v, not %q", got, err, want)
 	}
 }
