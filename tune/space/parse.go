@@ -200,8 +200,8 @@ func (r *reader) array(field string, a *arrayFile, of Arg) ([]byte, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("%s: %s has no array %q", field, path, a.Array)
 	}
-	if found := arrays[i]; found.DType != of.DType || !slices.Equal(found.Shape, of.Shape) {
-		return nil, fmt.Errorf("%s: %s %s is %v %d, not %v %d", field, path, a.Array, found.DType, found.Shape, of.DType,
+	if array := arrays[i]; array.DType != of.DType || !slices.Equal(array.Shape, of.Shape) {
+		return nil, fmt.Errorf("%s: %s %s is %v %d, not %v %d", field, path, a.Array, array.DType, array.Shape, of.DType,
 			of.Shape)
 	}
 	return arrays[i].Data, nil

@@ -10,18 +10,17 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 const (
-	maxSteps   = 1 << 18          // of the search for one configuration: less than a second, with usual constraints
-	maxTime    = 20 * time.Second // of it, with long constraints
-	population = 16               // configurations that can be parents
-	tournament = 3                // number of random configurations of which the best is a parent
-	variations = 64               // that are tried before a random configuration
+	maxSteps   = 1 << 18 // of the search for one configuration: less than a second, with usual constraints
+	maxWork    = 1 << 25 // of it: bytes of constraints that are evaluated
+	population = 16      // configurations that can be parents
+	tournament = 3       // number of random configurations of which the best is a parent
+	variations = 64      // that are tried before a random configuration
 )
 
 // A Proposer chooses which configurations to measure. It proposes each one at most once. Any number of goroutines may
@@ -67,8 +66,13 @@ func (s *Space) newProposer(draw func(n int) []int) *proposer {
 func (p *proposer) Next() (Config, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	length := 1
+	for _, c := range p.space.constraints {
+		length += len(c.text)
+	}
+
 	n := 0
-	for start := time.Now(); n < maxSteps && time.Since(start) < maxTime; n++ {
+	for ; n < min(maxSteps, maxWork/length); n++ {
 		index := p.draw(n)
 		if index == nil && len(p.seen) > 0 {
 			return Config{}, false

@@ -286,7 +286,12 @@ func TestHugeSpaces(t *testing.T) {
 
 // TestSearchGivesUp: where no configuration is found, the error names the constraint.
 func TestSearchGivesUp(t *testing.T) {
+	long := "c < 0" + strings.Repeat(" && c > 0", 111) // 1,004 bytes
 	for _, c := range []struct{ knobs, constraints, want string }{
+		{
+			million3, `"a > 0", "` + long + `"`,
+			`no configuration was found among 33222 combinations; most were rejected by the constraint "` + long + `"`,
+		},
 		{
 			million3, `"a > 0", "c % 2 == 1 && c % 2 == 0"`,
 			`no configuration was found among 262144 combinations; most were rejected by the constraint "c % 2 == 1 && c % 2 == 0"`,
