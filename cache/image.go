@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/moby/sys/atomicwriter"
@@ -76,14 +77,7 @@ func (c *Cache) Image(e EntryInfo) (path string, ok bool) {
 func (c *Cache) Images(fits func(EntryInfo) bool) ([]EntryInfo, error) {
 	all, _, err := c.walkFiles(imageFolder)
 	lastUsedFirst(all)
-
-	var list []EntryInfo
-	for _, e := range all {
-		if e.Label != "" && fits(e) {
-			list = append(list, e)
-		}
-	}
-	return list, err
+	return slices.DeleteFunc(all, func(e EntryInfo) bool { return !fits(e) }), err
 }
 
 func (c *Cache) imagePath(digest cachekey.Key, label string) string {
