@@ -140,8 +140,10 @@ func (g *model) packedPools() (names []string) {
 		if at == nil {
 			continue
 		}
-		for _, m := range packedPool.FindAllSubmatch(f.Data[at[1]:], -1) {
-			// By the index of the argument: other functions of the file read arguments, too.
+
+		// An operator behind main may read the same pools. A tensor's name may end as a pool's: the pools follow the tensors.
+		body, _, _ := bytes.Cut(f.Data[at[1]:], []byte("\n}"))
+		for _, m := range packedPool.FindAllSubmatch(body, -1) {
 			if n, err := strconv.Atoi(string(m[2])); err == nil && n == first+len(names) {
 				names = append(names, string(m[1]))
 			}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -229,6 +230,23 @@ int32_t shared_kernel(void) {
 		t.Fatal(err)
 	}
 	return mlftest.Parse(t, append(files, mlf.File{Name: "metadata.json", Data: metadata})...)
+}
+
+// TestPoolsOfMain has the pools of a packed model be those that its main reads, not an operator's behind it.
+func TestPoolsOfMain(t *testing.T) {
+	a, m := open(t, mlftest.Path(t, "sine.aot_packed"))
+	c, err := cmodel.Generate(a, m, cmodel.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range m.Sources {
+		m.Sources[i].Data = append(slices.Clip(f.Data),
+			operator("behind", "  int32_t global_workspace_4_var_code = arg_type_ids[4];")...)
+	}
+	behind, err := cmodel.Generate(a, m, cmodel.Options{})
+	if err != nil || behind.WorkspaceBytes() != c.WorkspaceBytes() || c.WorkspaceBytes() == 0 {
+		t.Errorf("a workspace of %d bytes, %v; want %d", behind.WorkspaceBytes(), err, c.WorkspaceBytes())
+	}
 }
 
 // TestMemoryOfSharedCode plans what each of two models allocates in a function that both call, and runs both from one
