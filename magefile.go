@@ -5,7 +5,7 @@ package main
 
 import (
 	//mage:import
-	_ "github.com/boardsmith/boardsmith/internal/develop"
+	_ "github.com/boardsmith/boardsmith/targets/develop"
 	//mage:import
 	_ "github.com/boardsmith/boardsmith/targets"
 )

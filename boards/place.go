@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
@@ -195,6 +196,18 @@ func (o Options) PlacedOfModel() (parts []string) {
 		}
 	}
 	return parts
+}
+
+// CheckLoadedPlace returns an error of class config if the option Place names parts of the model, which lie in the
+// memory for uploaded code if they are loaded into RAM. Arena, stack and packet buffer are the firmware's.
+func (o Options) CheckLoadedPlace() error {
+	parts := o.PlacedOfModel()
+	if len(parts) == 0 {
+		return nil
+	}
+	return failure.New(failure.Config, "place only arena, packet and stack; place.upload of the board file names the "+
+		"memory of what is loaded", "option place: code that is loaded into RAM lies in the memory for uploaded code, "+
+		"with all its data: %s cannot be placed", strings.Join(parts, ", "))
 }
 
 // Placed returns the board with the parts where the option Place puts them. It checks no regions: Settle does.

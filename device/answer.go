@@ -10,11 +10,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/boardsmith/boardsmith/device/internal/desk"
+	"github.com/boardsmith/boardsmith/device/internal/flashplan"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/desk"
 	"github.com/boardsmith/boardsmith/internal/firmware"
-	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/standalone"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"

@@ -6,9 +6,9 @@ import (
 	"context"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device/internal/desk"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
-	"github.com/boardsmith/boardsmith/internal/desk"
 )
 
 // Attach opens a device of the board for exclusive use. which selects one of several: a name in Desk.File, a probe's

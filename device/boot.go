@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/device/internal/faultimage"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/faultimage"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 

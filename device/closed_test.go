@@ -10,8 +10,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/internal/desk/attached"
-	"github.com/boardsmith/boardsmith/internal/desk/attached/attachedtest"
+	"github.com/boardsmith/boardsmith/device/internal/attachedtest"
+	"github.com/boardsmith/boardsmith/internal/attached"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 )

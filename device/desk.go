@@ -13,11 +13,12 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device/internal/desk"
+	"github.com/boardsmith/boardsmith/device/internal/ledger"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/desk"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
-	"github.com/boardsmith/boardsmith/internal/ledger"
+	"github.com/boardsmith/boardsmith/internal/files/statedir"
 )
 
 // A Desk configures the use of attached devices. The zero value is the usual one. After its fields are set, it may
@@ -88,7 +89,7 @@ func (k *Desk) stateDir() (string, error) {
 	if k.StateDir != "" {
 		return k.StateDir, nil
 	}
-	return ledger.StateDir()
+	return statedir.Path()
 }
 
 // ledger returns the ledger of devices.

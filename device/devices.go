@@ -7,9 +7,9 @@ import (
 	"os"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device/internal/desk"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/desk"
 )
 
 // An Attached is a debug probe or a serial port of this computer, a device of desk.json that is reached over TCP, or an

@@ -10,9 +10,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/boardsmith/boardsmith/device/internal/flashplan"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/standalone"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"

@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device/internal/ledger"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
 // chooseProbe is the next step if an operation needs a probe and the device has none.

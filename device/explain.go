@@ -7,9 +7,9 @@ import (
 	"debug/elf"
 	"encoding/hex"
 
+	"github.com/boardsmith/boardsmith/device/internal/faultimage"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/faultimage"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )

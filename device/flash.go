@@ -8,11 +8,11 @@ import (
 	"errors"
 	"time"
 
+	"github.com/boardsmith/boardsmith/device/internal/desk"
+	"github.com/boardsmith/boardsmith/device/internal/flashplan"
+	"github.com/boardsmith/boardsmith/device/internal/ledger"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/desk"
-	"github.com/boardsmith/boardsmith/internal/flashplan"
-	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/transport"
 )
 

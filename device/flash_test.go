@@ -18,7 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/ledger"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
@@ -81,21 +81,12 @@ func deskWith(t *testing.T, path, name, tool string) *desk {
 	return d
 }
 
-// programmerPath finds a tool on PATH or in the folder of installed tools, and builds the keeper.
+// programmerPath finds a tool, and builds the keeper.
 func programmerPath(tool string) (string, error) {
 	if tool == virtualprobe.Program {
 		return keepertest.Path()
 	}
-	if path, err := exec.LookPath(tool); err == nil {
-		return path, nil
-	}
-	dir, err := ledger.StateDir()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "tools", "py", "bin", tool)
-	_, err = os.Stat(path)
-	return path, err
+	return testkit.FindTool(tool)
 }
 
 // image builds a model for the board on the desk, with options.

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boardsmith/boardsmith/device/internal/flashplan"
+	"github.com/boardsmith/boardsmith/device/internal/ledger"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/flashplan"
-	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
 // swapped returns the error, of class verify, of a board that holds the image now but whose chip, which did not respond

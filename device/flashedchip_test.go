@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device/internal/desk"
+	"github.com/boardsmith/boardsmith/device/internal/flashplan"
+	"github.com/boardsmith/boardsmith/device/internal/ledger"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/desk"
-	"github.com/boardsmith/boardsmith/internal/flashplan"
-	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
 // deviceBehind is a device with a ledger, behind the probe with a serial.

@@ -13,7 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/device/emulated"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/cli/scaffold"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
@@ -37,12 +37,12 @@ func relativeHome(t *testing.T, from string) {
 	must(t, os.Symlink(t.TempDir(), home))
 	crt, err := filepath.Abs("../crt")
 	must(t, err)
-	archive := mlftest.Tiny(t, nil)
+	board, err := os.ReadFile(filepath.Join("..", "boards", from+".json"))
+	must(t, err)
+	template, archive := os.DirFS(filepath.Join(testkit.Root(t), "templates", "baremetal")), mlftest.Tiny(t, nil)
 	t.Chdir(home)
-	_, err = scaffold.Board("own boards", "mine", from, nil)
-	must(t, err)
-	_, _, err = scaffold.Template("own/baremetal", "baremetal")
-	must(t, err)
+	writeBelow(t, "own boards/boards/mine.json", string(board))
+	must(t, os.CopyFS("own/baremetal/templates/baremetal", template))
 	for _, name := range []string{"one", "two", "shelf/libraries/three"} {
 		name = filepath.Join("own", name)
 		writeBelow(t, filepath.Join(name, "library.json"), `{"doc": "x", "headers": ["."], "licence": "0BSD"}`)

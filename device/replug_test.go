@@ -12,12 +12,12 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device/internal/attachedtest"
+	"github.com/boardsmith/boardsmith/device/internal/desk"
+	"github.com/boardsmith/boardsmith/device/internal/ledger"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
-	"github.com/boardsmith/boardsmith/internal/desk"
-	"github.com/boardsmith/boardsmith/internal/desk/attached"
-	"github.com/boardsmith/boardsmith/internal/desk/attached/attachedtest"
-	"github.com/boardsmith/boardsmith/internal/ledger"
+	"github.com/boardsmith/boardsmith/internal/attached"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/internal/ledger"
+	"github.com/boardsmith/boardsmith/device/internal/ledger"
 )
 
 // A DeviceWear is the ledger's record of one device.

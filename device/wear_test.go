@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/internal/ledger"
+	"github.com/boardsmith/boardsmith/device/internal/ledger"
 )
 
 // TestWearLists: Wear lists each entry's sectors, with index and rated erases where the board file has them.

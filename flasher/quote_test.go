@@ -16,6 +16,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/zephyrtest"
 )
 
@@ -29,7 +30,7 @@ var nastyWords = []string{
 // OpenOCD's own interpreter reads each word back as it was, and executes nothing.
 func TestTclWord(t *testing.T) {
 	t.Parallel()
-	openocd, err := findTool("openocd")
+	openocd, err := testkit.FindTool("openocd")
 	if err != nil {
 		t.Skip("openocd is not installed")
 	}
@@ -55,13 +56,13 @@ func TestTclWord(t *testing.T) {
 // server.
 func TestSerialIsNoCommand(t *testing.T) {
 	t.Parallel()
-	if _, err := findTool("openocd"); err != nil {
+	if _, err := testkit.FindTool("openocd"); err != nil {
 		t.Skip("openocd is not installed")
 	}
 	for _, word := range []string{"[exec touch MARK]", "x; exec touch MARK", "x} ; exec touch MARK ; {"} {
 		mark := filepath.Join(t.TempDir(), "mark")
 		word = strings.ReplaceAll(word, "MARK", mark)
-		c := Config{Find: findTool, Log: hclog.NewNullLogger(), Probe: Probe{Serial: word, USBPath: word}}
+		c := Config{Find: testkit.FindTool, Log: hclog.NewNullLogger(), Probe: Probe{Serial: word, USBPath: word}}
 		scripts, zephyr := c, c
 		zephyr.Build = zephyrtest.Build(t, "openocd",
 			map[string][]string{"openocd": append([]string{"--config", strconv.Quote(word)}, zephyrtest.OpenOCD...)}, "")
@@ -107,7 +108,7 @@ func TestSerialIsNoAddress(t *testing.T) {
 	job := Job{Write: []Segment{{0, []byte{1}}}}
 	for _, serial := range []string{"remote:" + l.Addr().String(), "--version", "-x"} {
 		c := Config{
-			Build: build, Find: findTool, Log: hclog.NewNullLogger(), Flash: boards.Flash{Chip: "nrf51"},
+			Build: build, Find: testkit.FindTool, Log: hclog.NewNullLogger(), Flash: boards.Flash{Chip: "nrf51"},
 			Probe: Probe{Serial: serial}, Timeout: 10 * time.Second,
 		}
 		for name, p := range map[string]Programmer{"pyocd": newPyOCD(c), "west": created(t, "west", c)} {

@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/zephyrtest"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
@@ -26,7 +27,7 @@ import (
 // wrapped puts a shell script before a tool: TOOL in it is the tool's path.
 func wrapped(t *testing.T, tool, script string) func(string) (string, error) {
 	t.Helper()
-	path, err := findTool(tool)
+	path, err := testkit.FindTool(tool)
 	if err != nil {
 		t.Skipf("%s is not installed", tool)
 	}
@@ -39,7 +40,7 @@ func wrapped(t *testing.T, tool, script string) func(string) (string, error) {
 		if name == tool {
 			return wrapper, nil
 		}
-		return findTool(name)
+		return testkit.FindTool(name)
 	}
 }
 

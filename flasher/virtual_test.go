@@ -18,7 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/ledger"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/zephyrtest"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
@@ -37,24 +37,10 @@ type rig struct {
 	conf Config
 }
 
-// findTool looks on PATH and in setup's folder.
-func findTool(name string) (string, error) {
-	if path, err := exec.LookPath(name); err == nil {
-		return path, nil
-	}
-	state, err := ledger.StateDir()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(state, "tools", "py", "bin", name)
-	_, err = os.Stat(path)
-	return path, err
-}
-
 func openRig(t *testing.T, f boards.Flash, base, size uint64) *rig {
 	t.Helper()
 	for _, tool := range []string{virtualprobe.Models[f.Chip].Program, f.Programmer} {
-		if _, err := findTool(tool); err != nil {
+		if _, err := testkit.FindTool(tool); err != nil {
 			t.Skipf("%s is not installed", tool)
 		}
 	}
@@ -70,7 +56,7 @@ func openRig(t *testing.T, f boards.Flash, base, size uint64) *rig {
 	})
 	b.up = up
 	b.conf = Config{
-		Flash: f, Find: findTool, Probe: Probe{Emulated: &Emulated{up.Address.Bitbang, up.Address.Remote}},
+		Flash: f, Find: testkit.FindTool, Probe: Probe{Emulated: &Emulated{up.Address.Bitbang, up.Address.Remote}},
 		Log: hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info}),
 	}
 	return b
@@ -249,7 +235,7 @@ func TestOtherSectors(t *testing.T) {
 // TestBankWithoutAddress: sectors of a bank for which OpenOCD prints no address are not at that of another bank.
 func TestBankWithoutAddress(t *testing.T) {
 	t.Parallel()
-	path, err := findTool("openocd")
+	path, err := testkit.FindTool("openocd")
 	if err != nil {
 		t.Skip("openocd is not installed")
 	}
@@ -387,11 +373,11 @@ func TestNoProbe(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"openocd", "pyocd"} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := findTool(name); err != nil {
+			if _, err := testkit.FindTool(name); err != nil {
 				t.Skipf("%s is not installed", name)
 			}
 			p := created(t, name, Config{
-				Flash: boardsUnderTest[0].flash, Find: findTool,
+				Flash: boardsUnderTest[0].flash, Find: testkit.FindTool,
 				Probe: Probe{Emulated: &Emulated{"127.0.0.1:1", "127.0.0.1:1"}},
 			})
 			err := p.Do(t.Context(), Job{Verify: []Segment{{0, make2(4)}}})

@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/zephyrtest"
 )
 
@@ -161,7 +162,7 @@ func TestZephyrBuildErrors(t *testing.T) {
 // withScript returns a configuration for a Zephyr build whose runner starts a script, which gets the build's folder.
 func withScript(t *testing.T, script string) Config {
 	t.Helper()
-	if _, err := findTool("west"); err != nil {
+	if _, err := testkit.FindTool("west"); err != nil {
 		t.Skip("west is not installed")
 	}
 	path := filepath.Join(t.TempDir(), "flash it")
@@ -169,7 +170,7 @@ func withScript(t *testing.T, script string) Config {
 		t.Fatal(err)
 	}
 	runner := map[string][]string{"misc-flasher": {path, "of mine"}}
-	return Config{Build: zephyrtest.Build(t, "misc-flasher", runner, ""), Find: findTool}
+	return Config{Build: zephyrtest.Build(t, "misc-flasher", runner, ""), Find: testkit.FindTool}
 }
 
 // wholeImage is a job that writes two sectors.
@@ -233,7 +234,7 @@ func TestWestRunner(t *testing.T) {
 
 // TestWestChoosesProbe: a runner that can choose a probe gets its serial, unless another attached one has the same.
 func TestWestChoosesProbe(t *testing.T) {
-	if _, err := findTool("west"); err != nil {
+	if _, err := testkit.FindTool("west"); err != nil {
 		t.Skip("west is not installed")
 	}
 	bin := t.TempDir()
@@ -244,7 +245,8 @@ func TestWestChoosesProbe(t *testing.T) {
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	c := Config{
-		Build: zephyrtest.Build(t, "nrfjprog", map[string][]string{"nrfjprog": {"--nrf-family=NRF52"}}, ""), Find: findTool,
+		Build: zephyrtest.Build(t, "nrfjprog", map[string][]string{"nrfjprog": {"--nrf-family=NRF52"}}, ""),
+		Find:  testkit.FindTool,
 		Probe: Probe{Serial: "683123456"},
 	}
 	rewrite(t, c.Build, "zephyr/zephyr.hex", ":0400000001020304F2\n:00000001FF\n")

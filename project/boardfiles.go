@@ -15,10 +15,10 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
-	"github.com/boardsmith/boardsmith/internal/generator"
+	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/generator"
 )
 
 // addBoard plans the board's files, and adds its folders of headers to its flags.
@@ -34,7 +34,7 @@ func (pl *plan) addBoard(t *blueprint.Template, b *boards.Board) error {
 	}
 
 	if b.Startup.Name != "" {
-		if err := pl.addOwn("startup", b.Startup, blueprint.InProject(b.Startup.Name)); err != nil {
+		if err := pl.addOwn("startup", b.Startup, boardfile.InProject(b.Startup.Name)); err != nil {
 			return err
 		}
 	}
@@ -43,7 +43,7 @@ func (pl *plan) addBoard(t *blueprint.Template, b *boards.Board) error {
 		if err := pl.addHeaders(folder); err != nil {
 			return err
 		}
-		b.CFlags = append(slices.Clip(b.CFlags), "-I"+blueprint.InProject(folder.Name))
+		b.CFlags = append(slices.Clip(b.CFlags), "-I"+boardfile.InProject(folder.Name))
 	}
 
 	var own []ownFile
@@ -89,7 +89,7 @@ func isStartup(t *blueprint.Template, name string) bool {
 
 // addSource plans a file of the port: the user's beside the board file, or the template's.
 func (pl *plan) addSource(t *blueprint.Template, src boards.Source) error {
-	to := blueprint.InProject(src.Name)
+	to := boardfile.InProject(src.Name)
 	if src.Dir != "" {
 		err := pl.addOwn("sources", src, to)
 		// A source that is not beside the board file may be the template's.
@@ -185,7 +185,7 @@ func (pl *plan) addHeaders(folder boards.Source) error {
 	}
 
 	for _, name := range headers {
-		to := path.Join(blueprint.InProject(folder.Name), strings.TrimPrefix(name, folder.Name+"/"))
+		to := path.Join(boardfile.InProject(folder.Name), strings.TrimPrefix(name, folder.Name+"/"))
 		if err := pl.addOwn("include", boards.Source{Name: name, Dir: folder.Dir, At: folder.At}, to); err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func sourceMissing(t *blueprint.Template, src boards.Source) error {
 
 // portsOf returns the sources in a template's folder of ports.
 func portsOf(files fs.FS) (names []string) {
-	_ = fs.WalkDir(files, blueprint.PortFolder, func(name string, d fs.DirEntry, err error) error {
+	_ = fs.WalkDir(files, boardfile.PortFolder, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			names = append(names, name)
 		}

@@ -15,11 +15,11 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/builddir"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/imagecheck"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
-	"github.com/boardsmith/boardsmith/internal/workdir"
+	"github.com/boardsmith/boardsmith/project/internal/builddir"
+	"github.com/boardsmith/boardsmith/project/internal/imagecheck"
+	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
 // Build makes the firmware from the files as they are, with the user's changes. If nothing has changed since the last

@@ -5,10 +5,10 @@ package project
 import (
 	"context"
 
-	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 )
 
 // checkCompleted checks what could not be checked before the board was known.

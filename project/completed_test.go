@@ -16,11 +16,11 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/blueprint"
-	"github.com/boardsmith/boardsmith/internal/builddir"
-	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/workdir"
+	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/builddir"
+	"github.com/boardsmith/boardsmith/project/internal/buildenv"
+	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
 // systemTemplate stands for a template of an operating system that knows its boards. Its build command finds the

@@ -29,9 +29,9 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
-	"github.com/boardsmith/boardsmith/internal/workdir"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project/internal/workdir"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 

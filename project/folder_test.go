@@ -19,11 +19,11 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
-	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/workdir"
+	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/workdir"
 	"github.com/boardsmith/boardsmith/templates"
 )
 

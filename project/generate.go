@@ -18,12 +18,12 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/blueprint"
-	"github.com/boardsmith/boardsmith/internal/builddir"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
-	"github.com/boardsmith/boardsmith/internal/projectfile"
-	"github.com/boardsmith/boardsmith/internal/workdir"
+	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/builddir"
+	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
 // Generate makes the project in dir, which must be empty, absent, or a project; in a project it changes only files that

@@ -25,7 +25,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/release"
+	"github.com/boardsmith/boardsmith/project/release"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 

@@ -21,7 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/workdir"
+	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
 // TestFaultOfHost: a compiler or linker that a signal ended, or for whose file there is no room, is not an error in a

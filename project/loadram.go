@@ -13,8 +13,8 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/fit"
-	"github.com/boardsmith/boardsmith/internal/generator"
-	"github.com/boardsmith/boardsmith/internal/ramlink"
+	"github.com/boardsmith/boardsmith/project/internal/generator"
+	"github.com/boardsmith/boardsmith/project/internal/ramlink"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -25,7 +25,7 @@ func (p *Project) ModelOperators() (Operators, error) {
 	if err != nil {
 		return Operators{}, err
 	}
-	o := ramlink.CodeOf(m)
+	o := OperatorsOf(m)
 	c, err := generator.Adapter(nil, m)
 	if err != nil {
 		return Operators{}, err
@@ -49,10 +49,10 @@ func (p *Project) ModelOperators() (Operators, error) {
 // model instead of holding it, and builds it. Its arena, stack and packet buffer are where the project places them.
 // Board and Template of from say where these are, as for Generate; zero fields mean those that the project records.
 // Other fields have no effect. The caller closes the returned project. If the board has not enough RAM,
-// Resident returns a *FitError with the bytes that are missing. Further errors: those of CheckLoadedPlace, Generate,
-// Build and OperatorLinker.
+// Resident returns a *FitError with the bytes that are missing. Further errors: those of
+// boards.Options.CheckLoadedPlace, Generate, Build and OperatorLinker.
 func (p *Project) Resident(ctx context.Context, dir string, from Spec) (*Project, error) {
-	if err := ramlink.CheckLoadedPlace(p.state.Options); err != nil {
+	if err := p.state.Options.CheckLoadedPlace(); err != nil {
 		return nil, err
 	}
 	o, err := p.ModelOperators()
@@ -60,7 +60,7 @@ func (p *Project) Resident(ctx context.Context, dir string, from Spec) (*Project
 		return nil, err
 	}
 
-	blank, err := ramlink.BlankArchive()
+	blank, err := FunctionArchive(nil, nil)
 	if err != nil {
 		return nil, err
 	}

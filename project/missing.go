@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/internal/buildenv"
-	"github.com/boardsmith/boardsmith/internal/workdir"
+	"github.com/boardsmith/boardsmith/project/internal/buildenv"
+	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
 // missingSystem is buildenv.ExplainSymbol for the project's image. dir is where the build ran.

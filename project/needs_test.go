@@ -11,7 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/buildenv"
+	"github.com/boardsmith/boardsmith/project/internal/buildenv"
 )
 
 const needyTemplate = `{"doc": "needy", "build": ["generator"], "inputs": ["src"], "env": {"OS_BASE": "$OS_BASE"},

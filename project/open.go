@@ -9,10 +9,10 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
-	"github.com/boardsmith/boardsmith/internal/projectfile"
-	"github.com/boardsmith/boardsmith/internal/workdir"
+	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
 // Open opens an existing project without changing it. Errors: *LockedError while another one changes the folder;

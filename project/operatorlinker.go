@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/generator"
-	"github.com/boardsmith/boardsmith/internal/ramlink"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/project/internal/generator"
+	"github.com/boardsmith/boardsmith/project/internal/ramlink"
 )
 
 // Operators are C files and objects that hold packed functions.
@@ -25,6 +26,17 @@ type OperatorLinker = ramlink.Linker
 // these up. The module may come from anywhere: errors are of class config for one that is damaged, oversized, or holds
 // anything else.
 func ReadOperators(module []byte) (Operators, error) { return ramlink.ReadModule(module) }
+
+// OperatorsOf returns the code of a model as operators without entries: sources, objects and headers with the folders
+// of their names, so that sources find headers as they do in firmware.
+func OperatorsOf(m *mlf.Model) Operators { return ramlink.CodeOf(m) }
+
+// FunctionArchive returns an archive of packed functions that its files define, in its folders for code: NAME=SYMBOL is
+// registered under another name than its symbol's. Its one operator does nothing. Firmware of no function is there for
+// what is loaded into RAM.
+func FunctionArchive(functions []string, files []mlf.File) (*mlf.Archive, error) {
+	return ramlink.FunctionArchive(functions, files)
+}
 
 // OperatorLinker reads from the tools, once, what linking for the RAM of the project's firmware requires. Operators may
 // call functions of the project's libraries, which are linked into each program. Errors: *failure.MissingToolError,

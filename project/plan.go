@@ -17,12 +17,13 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/crt"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/fit"
-	"github.com/boardsmith/boardsmith/internal/generator"
-	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/generator"
+	"github.com/boardsmith/boardsmith/project/internal/projectfile"
 	"github.com/boardsmith/boardsmith/templates"
 )
 
@@ -133,7 +134,7 @@ func (pl *plan) addRuntime(dir string, t *blueprint.Template) error {
 }
 
 func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a *mlf.Archive, m *mlf.Model) error {
-	notCopied := []string{blueprint.TemplateFile, blueprint.PortFolder, t.BuildFolder(), ".git"}
+	notCopied := []string{blueprint.TemplateFile, boardfile.PortFolder, t.BuildFolder(), ".git"}
 	isCopied := func(name string) bool {
 		top, _, _ := strings.Cut(name, "/")
 		return !slices.Contains(notCopied, top)
@@ -200,7 +201,7 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a 
 
 // checkProtection returns an error for rules that exclude each other on a memory protection unit whose regions overlap.
 func (pl *plan) checkProtection(b *boards.Board) error {
-	if _, ok := pl.files[blueprint.InProject(generator.UnitV7)]; ok {
+	if _, ok := pl.files[boardfile.InProject(generator.UnitV7)]; ok {
 		return generator.CheckOverlaps(b)
 	}
 	return nil

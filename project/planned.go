@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/internal/blueprint"
-	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/projectfile"
 )
 
 // A plan is the intended content of the folder.

@@ -15,10 +15,11 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/blueprint"
-	"github.com/boardsmith/boardsmith/internal/buildenv"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
+	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/buildenv"
 )
 
 const (
@@ -45,7 +46,7 @@ func (p *Project) Preprocess(ctx context.Context, source, after string, flags ..
 		return "", err
 	}
 
-	file := blueprint.InProject(source)
+	file := boardfile.InProject(source)
 	args := slices.Concat(words, []string{"-E"}, flags)
 	if after == "" {
 		return p.preprocess(ctx, cc, append(args, file))
@@ -71,7 +72,7 @@ func (p *Project) Preprocess(ctx context.Context, source, after string, flags ..
 
 // compileWords returns the compiler and the flags with which the template compiles a source of the board.
 func (p *Project) compileWords(source string) (cc string, flags []string, err error) {
-	file := blueprint.InProject(source)
+	file := boardfile.InProject(source)
 	if _, err := os.Stat(filepath.Join(p.dir, filepath.FromSlash(file))); err != nil {
 		return "", nil, failure.Errorf(failure.Config, "source %s is not in the project: %w", source, err)
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/paramblob"
-	"github.com/boardsmith/boardsmith/internal/ramlink"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
@@ -616,7 +615,7 @@ func TestResidentBesideRAM(t *testing.T) {
 		[]string{"host", "mps2_an385", "mps2_an500", "qemu_riscv32", "qemu_riscv64"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			needBoardTools(t, board, nil)
-			blank, err := ramlink.BlankArchive()
+			blank, err := FunctionArchive(nil, nil)
 			must(t, err)
 			spec := Spec{Board: board, Archive: blank, Options: ramOptions(board)}
 			l, err := generated(t, t.TempDir()+"/p", spec, testEnv()).OperatorLinker(t.Context())

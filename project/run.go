@@ -10,9 +10,9 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/builddir"
-	"github.com/boardsmith/boardsmith/internal/projectfile"
-	"github.com/boardsmith/boardsmith/internal/workdir"
+	"github.com/boardsmith/boardsmith/project/internal/builddir"
+	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/workdir"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 

@@ -25,12 +25,12 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/workdir"
 	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/project/internal/buildenv"
+	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
 // hold is a second process that reads the project and has it open until its input ends.

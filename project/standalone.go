@@ -12,9 +12,9 @@ import (
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/crt"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/templates"
 )
 

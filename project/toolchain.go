@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/blueprint"
-	"github.com/boardsmith/boardsmith/internal/builddir"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
-	"github.com/boardsmith/boardsmith/internal/generator"
-	"github.com/boardsmith/boardsmith/internal/workdir"
+	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/builddir"
+	"github.com/boardsmith/boardsmith/project/internal/generator"
+	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
 // Toolchain names the compiler of the last build, and ends with a digest of its file and target, of all flags except

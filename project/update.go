@@ -6,8 +6,8 @@ import (
 	"context"
 	"reflect"
 
-	"github.com/boardsmith/boardsmith/internal/builddir"
-	"github.com/boardsmith/boardsmith/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/builddir"
+	"github.com/boardsmith/boardsmith/project/internal/projectfile"
 )
 
 // update changes project.json after reading it again, because others that have the folder open may have changed it.

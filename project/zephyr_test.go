@@ -20,7 +20,6 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/firmware"
-	"github.com/boardsmith/boardsmith/internal/templatecheck"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
@@ -28,6 +27,7 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/project/templatecheck"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 

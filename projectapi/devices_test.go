@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/internal/desk/attached"
+	"github.com/boardsmith/boardsmith/internal/attached"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/serve"
 )
@@ -32,7 +31,7 @@ func tvmCommand(ctx context.Context, t *testing.T, variable string, args ...stri
 	t.Helper()
 	python := os.Getenv(variable)
 	if python == "" && variable == todays {
-		if tool, err := toolbox.Find(os.Getenv, "tvm-ffi-config"); err == nil { // installed by setup
+		if tool, err := testkit.FindTool("tvm-ffi-config"); err == nil { // installed by setup
 			python = filepath.Join(filepath.Dir(tool), "python")
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/library"
 	"github.com/boardsmith/boardsmith/internal/plainc"
+	"github.com/boardsmith/boardsmith/project"
 )
 
 // TestPagesNameEveryField checks that the page of a kind of file names every field of it, and that its tables have no
@@ -27,7 +27,7 @@ func TestPagesNameEveryField(t *testing.T) {
 		of   reflect.Type
 	}{
 		{"board.md", reflect.TypeFor[boards.Board]()},
-		{"templates.md", reflect.TypeFor[blueprint.Template]()},
+		{"templates.md", reflect.TypeOf((*project.Builder).FindTemplate).Out(0).Elem()},
 		{"templates.md", reflect.TypeFor[library.Library]()},
 		{"c-models.md", reflect.TypeFor[plainc.Description]()},
 	} {
@@ -53,10 +53,10 @@ func TestPagesNameEveryField(t *testing.T) {
 func TestFilesOfPages(t *testing.T) {
 	folder := t.TempDir()
 	text := fenced(readDoc(t, "templates.md"), "json")[0]
-	if err := os.WriteFile(filepath.Join(folder, blueprint.TemplateFile), []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "template.json"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := blueprint.FindIn(folder, "mine", nil); err != nil {
+	if _, err := new(project.Builder).FindTemplate(t.Context(), project.Spec{Template: folder}, nil); err != nil {
 		t.Errorf("%v in\n%s", err, text)
 	}
 	example, err := os.ReadFile("../examples/c-model/dense.json")

@@ -15,9 +15,9 @@ import (
 	"github.com/magefile/mage/mg"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/internal/boardlab/accept"
-	"github.com/boardsmith/boardsmith/internal/cli/console"
-	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/targets/internal/accept"
+	"github.com/boardsmith/boardsmith/targets/internal/console"
+	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
 // Boards lists the boards that BOARD can name.

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/boardlab/registers"
-	"github.com/boardsmith/boardsmith/internal/cli/console"
-	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/targets/internal/console"
+	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
+	"github.com/boardsmith/boardsmith/targets/internal/registers"
 )
 
 // SVD compares the registers, bits and interrupts that a board's C uses with the chip manufacturer's file SVD, without

@@ -11,9 +11,9 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/cli/console"
-	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/targets/internal/console"
+	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
 // Cache holds the targets about what was built before, and is kept.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/targets/internal/console"
 )
 
 // vendored returns a module that requires boardsmith and has its dependencies in a vendor folder.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/targets/internal/console"
 )
 
 // jsonLines are the variables of a run with JSON lines.

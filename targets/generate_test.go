@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 )
 
 func TestRunsHere(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/targets/internal/console"
 )
 
 var update = flag.Bool("update", false, "write the variables into the comments of targets")

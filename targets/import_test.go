@@ -13,226 +13,109 @@ import (
 
 const module = "github.com/boardsmith/boardsmith"
 
-// mayImport is the list of packages, each with those of ours that it may import. A folder stands for all packages in it
-// that have no line of their own, which may import each other.
+// mayImport is the list of rooms, each with those that it may import. A room is a folder with all packages below it
+// that have no line of their own. Those in its folder internal are among them: Go keeps them to it. All may import what
+// stands in the top's internal.
 var mayImport = map[string][]string{
-	magefile: {"targets", "internal/develop"},
-	"cmd":    {"projectapi", "device/emulated", "project", "device", "internal/virtualprobe"},
+	magefile: {"targets", "targets/develop"},
+	"cmd":    {"projectapi", "device/emulated", "project", "device"},
 
 	// What people type, and what serves it: environment, output, files that people write.
 	"targets": {
-		"internal/cli", "internal/boardlab", "internal/boardsmithjson", "projectapi", "measure",
-		"tune/report", "validate", "release",
-		"internal/templatecheck", "project", "executor", "device", "internal/plainc", "device/emulated", "image", "cmodel",
-		"cache", "rpc", "rpc/fault", "internal/standalone", "transport", "boards", "mlf", "ndarray", "examples/samples",
-		"failure", "internal/command", "internal/gitfolder", "internal/sourcetree", "internal/virtualprobe", "internal/files",
-		"internal/fit", "internal/library", "internal/spelling", "internal/valuetext",
-	},
-	"internal/cli": {
-		"tune", "tune/search", "tune/space", "tune/report", "serve", "project", "device", "rpc/fault",
-		"boards", "mlf", "ndarray", "templates", "internal/boardsmithjson", "examples/samples", "examples/own-firmware",
-		"failure", "internal/desk", "internal/command", "internal/gitfolder", "internal/ledger", "internal/files",
-		"internal/boardfile", "internal/tensorlist", "internal/spelling", "internal/valuetext",
+		"projectapi", "measure", "tune/report", "tune/search", "tune/space", "tune", "serve", "validate", "project/release",
+		"project/templatecheck", "project", "executor", "device", "device/emulated", "image", "cmodel", "crt", "cache",
+		"rpc", "rpc/fault", "transport", "boards", "templates", "mlf", "ndarray", "examples/samples",
+		"examples/own-firmware", "failure",
 	},
 
 	// Uses of a project.
-	"internal/templatecheck": {
-		"project", "device", "internal/builddir", "internal/imagecheck", "internal/projectfile", "internal/buildenv",
-		"internal/workdir", "internal/generator", "internal/blueprint", "image", "internal/firmware", "cache", "rpc",
-		"boards", "mlf", "failure", "internal/files", "internal/boardfile",
-	},
-	"release": {
-		"project", "cmodel", "image", "boards", "mlf", "failure", "internal/builddir", "internal/projectfile",
-		"internal/buildenv", "internal/workdir", "internal/generator", "internal/blueprint", "internal/library",
-		"internal/gitfolder", "internal/spdx", "internal/files",
-	},
-	"measure": {
-		"validate", "project", "executor", "device", "image", "rpc", "boards", "mlf", "failure", "internal/deadline",
-		"internal/files", "internal/tensorlist", "internal/valuetext",
-	},
-	"validate": {
-		"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure", "internal/deadline",
-		"internal/tensorlist", "internal/spelling", "internal/tolerance",
-	},
-	"internal/boardlab": {
-		"project", "device", "crt", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray",
-		"examples/samples", "failure", "internal/blueprint", "internal/cmacro", "internal/gitfolder", "internal/files",
-		"internal/boardfile", "internal/ramlink",
-	},
-	"projectapi": {
-		"project", "device", "transport", "boards", "mlf", "templates", "failure", "internal/command",
-		"internal/files", "internal/framing",
-	},
-	"examples/tune-matmul": {"tune", "project", "device"}, // a program as users write them
+	"project/templatecheck": {"project", "device", "image", "cache", "rpc", "boards", "mlf", "failure"},
+	"project/release":       {"project", "cmodel", "image", "boards", "mlf", "failure"},
+	"measure":               {"validate", "project", "executor", "device", "image", "rpc", "boards", "mlf", "failure"},
+	"validate":              {"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure"},
+	"projectapi":            {"project", "device", "transport", "boards", "mlf", "templates", "failure"},
+	"examples/tune-matmul":  {"tune", "project", "device"}, // a program as users write them
 	"tune/search": {
 		"tune", "tune/space", "project", "executor", "device", "image", "rpc", "mlf", "ndarray", "failure",
-		"internal/timegate", "internal/files", "internal/tensorlist", "internal/tolerance",
 	},
 	"tune": {
 		"serve", "project", "device", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray", "failure",
-		"internal/buildenv", "internal/toolwords", "internal/command", "internal/timegate", "internal/files",
-		"internal/boardfile", "internal/tensorlist", "internal/ramlink", "internal/tolerance", "internal/cachekey",
 	},
-	"serve":       {"rpc", "rpc/fault", "internal/tvmrpc", "transport", "internal/files", "failure"}, // TVM's RPC server
-	"tune/space":  {"ndarray", "failure", "internal/plainc", "internal/tensorlist", "internal/files"},
-	"tune/report": {"tune", "measure", "device", "failure", "internal/valuetext"},
+	"serve":       {"rpc", "rpc/fault", "transport", "failure"}, // TVM's RPC server
+	"tune/space":  {"ndarray", "failure"},
+	"tune/report": {"tune", "measure", "device", "failure"},
 
 	// A project is a folder, and the way from it to a device.
 	"project": {
-		"device", "internal/ramlink", "internal/builddir", "internal/imagecheck", "internal/projectfile",
-		"internal/buildenv", "internal/workdir", "internal/generator", "internal/gitfolder", "internal/library",
-		"internal/blueprint", "internal/boardsmithjson", "internal/fit", "image", "internal/firmware", "cache",
-		"rpc", "cmodel", "boards", "mlf", "ndarray", "crt", "templates", "failure", "internal/cmacro",
-		"internal/command", "internal/sourcetree", "internal/toolwords", "internal/files", "internal/boardfile",
-		"internal/cachekey", "internal/allocation",
+		"device", "image", "cache", "rpc", "cmodel", "boards", "mlf", "ndarray", "crt", "templates", "failure",
 	},
-	"executor": {
-		"rpc", "rpc/fault", "internal/standalone", "mlf", "ndarray", "failure", "internal/paramblob",
-		"internal/spelling", "internal/tensorlist",
-	},
-	"device/emulated": {"device", "flasher", "failure", "internal/virtualprobe"},
-	"device": {
-		"internal/desk", "internal/flashplan", "image", "internal/firmware", "internal/ledger", "flasher", "cache",
-		"rpc", "rpc/fault", "internal/standalone", "transport", "boards", "failure", "internal/command",
-		"internal/files", "internal/boardfile", "internal/faultimage", "internal/framing",
-	},
-	"internal/builddir": {
-		"internal/postlink", "internal/projectfile", "internal/buildenv", "internal/workdir", "internal/blueprint",
-		"image", "cache", "boards", "failure", "internal/command", "internal/toolwords", "internal/boardfile",
-		"internal/cachekey", "internal/files",
-	},
-	"internal/ramlink": {
-		"internal/buildenv", "internal/blueprint", "internal/library", "internal/fit", "internal/firmware", "cache",
-		"rpc", "boards", "mlf", "crt", "failure", "internal/command", "internal/toolwords", "internal/files",
-		"internal/boardfile", "internal/cachekey",
-	},
-	"internal/postlink": {
-		"internal/buildenv", "internal/imagecheck", "internal/workdir", "internal/blueprint", "internal/generator",
-		"internal/firmware", "boards", "failure", "internal/command", "internal/files", "internal/boardfile",
-		"internal/cachekey",
-	},
-	"internal/imagecheck": {
-		"internal/blueprint", "internal/fit", "internal/firmware", "image", "boards", "mlf", "failure",
-	},
-	"internal/buildenv": {
-		"internal/blueprint", "internal/fit", "internal/sourcetree", "boards", "failure", "internal/command",
-		"internal/toolwords", "internal/files", "internal/cachekey",
-	},
-	"internal/projectfile": {"internal/buildenv", "internal/blueprint", "boards", "failure", "internal/files"},
-	"internal/workdir":     {"internal/blueprint", "failure", "internal/files"},
-	"internal/generator":   {"internal/blueprint", "internal/library", "boards", "mlf", "failure", "internal/command"},
-	"internal/blueprint": {
-		"internal/fit", "internal/stackdepth", "internal/firmware", "internal/library", "boards", "crt", "templates",
-		"failure", "internal/files", "internal/cachekey",
-	},
-	"cmodel": {
-		"crt", "image", "boards", "mlf", "ndarray", "failure", "internal/fit", "internal/command", "internal/toolwords",
-		"internal/plainc", "internal/files", "internal/allocation", "internal/paramblob", "internal/spelling",
-		"internal/tensorlist",
-	},
-	"internal/fit": {
-		"image", "internal/stackdepth", "internal/firmware", "boards", "mlf", "ndarray", "failure",
-		"internal/allocation", "internal/paramblob",
-	},
-	"internal/desk": {"flasher", "internal/ledger", "boards", "failure", "internal/files"},
-	"internal/flashplan": {
-		"flasher", "image", "internal/firmware", "internal/ledger", "boards", "failure", "internal/cachekey",
-	},
-	"image":               {"internal/firmware", "cache", "failure", "internal/files", "internal/cachekey"},
-	"internal/faultimage": {"rpc/fault", "internal/firmware"},
-	"internal/tensorlist": {"mlf", "internal/spelling", "ndarray", "failure"},
-	"internal/allocation": {"mlf"},
-	"internal/standalone": {"rpc", "rpc/fault", "transport", "failure"},
+	"executor":        {"rpc", "rpc/fault", "mlf", "ndarray", "failure"},
+	"device/emulated": {"device", "flasher", "failure"},
+	"device":          {"image", "flasher", "cache", "rpc", "rpc/fault", "transport", "boards", "failure"},
+	"cmodel":          {"crt", "image", "boards", "mlf", "ndarray", "failure"},
+	"image":           {"cache", "failure"},
 
 	// These import nothing of each other.
-	"cache":   {"internal/files", "internal/cachekey"},
-	"flasher": {"boards", "failure", "internal/command", "internal/files"},
-	"rpc":     {"internal/tvmrpc", "rpc/fault", "transport", "ndarray", "failure"},
+	"cache":   {},
+	"flasher": {"boards", "failure"},
+	"rpc":     {"rpc/fault", "transport", "ndarray", "failure"},
 
 	// Values and files.
-	"boards":                {"failure", "internal/files", "internal/boardfile"},
+	"boards":                {"failure"},
 	"crt":                   {},
 	"examples/own-firmware": {},
 	"examples/samples":      {"ndarray"},
 	"failure":               {},
-	"mlf": {
-		"internal/plainc", "internal/cmacro", "ndarray", "failure", "internal/files", "internal/spelling",
-		"internal/paramblob",
-	},
-	"ndarray":            {"failure", "internal/files"},
-	"rpc/fault":          {"failure"},
-	"templates":          {},
-	"transport":          {"failure", "internal/files", "internal/framing"},
-	"internal/boardfile": {},
-	"internal/cachekey":  {},
-	"internal/framing":   {},
-	"internal/paramblob": {"ndarray"},
-	"internal/spelling":  {},
-	"internal/cmacro":    {},
-	"internal/plainc": {
-		"ndarray", "failure", "internal/library", "internal/command", "internal/toolwords", "internal/files",
-		"internal/spelling",
-	},
-	"internal/command":        {"failure", "internal/files"},
-	"internal/files":          {"failure", "internal/spelling"},
-	"internal/firmware":       {"failure"},
-	"internal/boardsmithjson": {"internal/gitfolder", "failure", "internal/files"},
-	"internal/gitfolder":      {"internal/command", "failure", "internal/files"},
-	"internal/ledger":         {"internal/command", "failure", "internal/files"},
-	"internal/library":        {"failure", "internal/files"},
-	"internal/sourcetree":     {"internal/command", "failure"},
-	"internal/spdx":           {},
-	"internal/stackdepth":     {"internal/firmware"},
-	"internal/timegate":       {},
-	"internal/deadline":       {"failure"},
-	"internal/tolerance":      {"ndarray"},
-	"internal/toolwords":      {"failure"},
-	"internal/tvmrpc":         {"ndarray", "failure"},
-	"internal/valuetext":      {"ndarray"},
-	"internal/virtualprobe":   {"transport", "failure", "internal/files"},
+	"mlf":                   {"ndarray", "failure"},
+	"ndarray":               {"failure"},
+	"rpc/fault":             {"failure"},
+	"templates":             {},
+	"transport":             {"failure"},
+
+	// What several rooms stand on.
+	"internal": {"image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray", "failure"},
 
 	// boardsmith's own checks.
-	"internal/develop": {"internal/cli", "internal/boardlab", "internal/testkit", "internal/command", "failure"},
-	"internal/testkit": {
-		"rpc", "rpc/fault", "internal/tvmrpc", "transport", "mlf", "ndarray", "failure", "internal/framing",
-	},
+	"targets/develop":  {"targets", "internal/testkit", "failure"},
+	"internal/testkit": {"rpc", "rpc/fault", "transport", "mlf", "ndarray", "failure"},
 }
 
 // exportedNames is how many names each package that a program can import exports at most: types, functions, constants
 // and variables, without methods and fields. A name that only this module uses belongs to a package in internal.
 var exportedNames = map[string]int{
-	"boards":          33,
-	"cache":           11,
-	"cmodel":          10,
-	"crt":             1,
-	"device":          26,
-	"device/emulated": 1,
-	"executor":        9,
-	"failure":         28,
-	"flasher":         10,
-	"image":           5,
-	"measure":         27,
-	"mlf":             25,
-	"ndarray":         20,
-	"project":         17,
-	"projectapi":      4,
-	"release":         6,
-	"rpc":             25,
-	"rpc/fault":       16,
-	"serve":           9,
-	"templates":       2,
-	"transport":       20,
-	"tune":            32,
-	"tune/report":     5,
-	"tune/search":     7,
-	"tune/space":      9,
-	"validate":        16,
+	"boards":                33,
+	"cache":                 11,
+	"cmodel":                10,
+	"crt":                   1,
+	"device":                26,
+	"device/emulated":       1,
+	"executor":              9,
+	"failure":               28,
+	"flasher":               10,
+	"image":                 5,
+	"measure":               27,
+	"mlf":                   25,
+	"ndarray":               20,
+	"project":               19,
+	"project/release":       6,
+	"project/templatecheck": 4,
+	"projectapi":            4,
+	"rpc":                   25,
+	"rpc/fault":             16,
+	"serve":                 9,
+	"templates":             2,
+	"transport":             20,
+	"tune":                  32,
+	"tune/report":           5,
+	"tune/search":           7,
+	"tune/space":            9,
+	"validate":              16,
 }
 
 // magefile is the place of boardsmith's own magefile, the package in the root.
 const magefile = "magefile"
 
-// row returns the line of the table that a package belongs to: its own, or that of the nearest folder.
+// row returns the line of the table that a package belongs to: its own, or that of the nearest folder that has one.
 func row(name string) string {
 	for up := name; up != "."; up = path.Dir(up) {
 		if _, listed := mayImport[up]; listed {
@@ -242,27 +125,40 @@ func row(name string) string {
 	return ""
 }
 
-// TestImportDirection keeps imports pointing one way, for packages and for their tests' packages that ship.
-func TestImportDirection(t *testing.T) {
-	cmd := exec.Command("go", "list", "-tags=mage", "-deps", "-json=ImportPath,Imports", module+"/...")
+// A listedPackage is what "go list" says of one.
+type listedPackage struct {
+	ImportPath string
+	Imports    []string
+}
+
+// packages lists this module's packages and those that they import.
+func packages(t *testing.T, flag string) (list []listedPackage) {
+	t.Helper()
+	cmd := exec.Command("go", "list", flag, "-deps", "-json=ImportPath,Imports", module+"/...")
 	var output strings.Builder
 	cmd.Stderr = &output
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("go list: %v\n%s", err, output.String())
 	}
+
 	dec := json.NewDecoder(strings.NewReader(string(out)))
-	seen, used := 0, map[arrow]bool{}
 	for {
-		var p struct {
-			ImportPath string
-			Imports    []string
-		}
-		if err := dec.Decode(&p); err == io.EOF {
-			break
-		} else if err != nil {
+		var p listedPackage
+		switch err := dec.Decode(&p); {
+		case err == io.EOF:
+			return list
+		case err != nil:
 			t.Fatal(err)
 		}
+		list = append(list, p)
+	}
+}
+
+// TestImportDirection keeps imports pointing one way, for packages and for their tests' packages that ship.
+func TestImportDirection(t *testing.T) {
+	seen, used := 0, map[arrow]bool{}
+	for _, p := range packages(t, "-tags=mage") {
 		name, ours := strings.CutPrefix(p.ImportPath, module+"/")
 		if p.ImportPath == module {
 			name, ours = magefile, true
@@ -301,7 +197,7 @@ func TestLibrariesLinkNoEmulatedChips(t *testing.T) {
 		linked[words[0]] = words[1:]
 	}
 	for _, name := range slices.Sorted(maps.Keys(mayImport)) {
-		if name == magefile || name == "cmd" || strings.HasPrefix(name, "internal/") {
+		if name == magefile || name == "cmd" || strings.HasPrefix(name, "internal") {
 			continue
 		}
 		of, there := linked[module+"/"+name]
@@ -310,6 +206,45 @@ func TestLibrariesLinkNoEmulatedChips(t *testing.T) {
 		if !there || links != wanted {
 			t.Errorf("package %s (%v) depends on %s: %v, want %v", name, there, chips, links, wanted)
 		}
+	}
+}
+
+// TestInternalPackages: a package in a folder internal lies as low as its importers allow: below the lowest folder that
+// these share. Tests count, too, by Go's own rule.
+func TestInternalPackages(t *testing.T) {
+	imported := map[string][]string{} // a package: the folders of its importers
+	for _, p := range packages(t, "-test") {
+		folder, _, _ := strings.Cut(p.ImportPath, " ") // a package as a test compiles it
+		folder = strings.TrimSuffix(strings.TrimSuffix(folder, ".test"), "_test")
+		for _, i := range p.Imports {
+			i, _, _ = strings.Cut(i, " ")
+			if i != folder {
+				imported[i] = append(imported[i], folder)
+			}
+		}
+	}
+
+	checked := 0
+	for path, importers := range imported {
+		name, ours := strings.CutPrefix(path, module+"/")
+		above, _, internal := strings.Cut(name, "internal/")
+		if !ours || !internal || strings.HasSuffix(name, "_test") || strings.HasPrefix(name, "internal/testkit") {
+			continue
+		}
+		checked++
+
+		shared := importers[0]
+		for _, i := range importers[1:] {
+			for i != shared && !strings.HasPrefix(i, shared+"/") {
+				shared = shared[:strings.LastIndexByte(shared, '/')]
+			}
+		}
+		if want := strings.TrimPrefix(shared+"/", module+"/"); strings.HasPrefix(want, above) && want != above {
+			t.Errorf("%s is imported by packages of %s alone: move it to %sinternal", name, want, want)
+		}
+	}
+	if checked < 20 {
+		t.Errorf("only %d packages were checked", checked)
 	}
 }
 
@@ -323,7 +258,7 @@ func checkImports(t *testing.T, name string, imports []string, used map[arrow]bo
 	for _, i := range imports {
 		imported, ours := strings.CutPrefix(i, module+"/")
 		to := row(imported)
-		if !ours || to == from {
+		if !ours || to == from || to == "internal" {
 			continue
 		}
 		used[arrow{from, to}] = true

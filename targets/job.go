@@ -14,11 +14,11 @@ import (
 	"github.com/boardsmith/boardsmith/device/emulated"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/cli/console"
-	"github.com/boardsmith/boardsmith/internal/cli/inputs"
-	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/targets/internal/console"
+	"github.com/boardsmith/boardsmith/targets/internal/inputs"
+	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
 // A job is one use of a project: a target's inputs, and the project, image and device that they choose.

@@ -20,12 +20,12 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
-	"github.com/boardsmith/boardsmith/internal/cli/console"
-	"github.com/boardsmith/boardsmith/internal/cli/inputs"
-	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/targets/internal/console"
+	"github.com/boardsmith/boardsmith/targets/internal/inputs"
+	"github.com/boardsmith/boardsmith/targets/internal/toolbox"
 )
 
 // newLog returns a log on stderr, with all details if VERBOSE is set.

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/cli/console"
-	"github.com/boardsmith/boardsmith/internal/cli/inputs"
-	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/targets/internal/console"
+	"github.com/boardsmith/boardsmith/targets/internal/inputs"
+	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
 // Size prints how much memory each part of the built firmware takes.

@@ -15,10 +15,10 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/cli/console"
-	"github.com/boardsmith/boardsmith/internal/cli/inputs"
-	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/targets/internal/console"
+	"github.com/boardsmith/boardsmith/targets/internal/inputs"
+	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
 // Monitor shows the board's logs and all traffic until Ctrl-C, or is a console of firmware that prints text:

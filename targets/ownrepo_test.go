@@ -213,7 +213,7 @@ func TestUsersTargets(t *testing.T) {
 	if !slices.Contains(linked, module+"/targets") {
 		t.Errorf("targets is not linked: the test looks at the wrong thing\n%s", output)
 	}
-	for _, name := range []string{"internal/develop", "internal/testkit/drawn", "testing"} {
+	for _, name := range []string{"targets/develop", "internal/testkit/drawn", "testing"} {
 		if slices.Contains(linked, name) || slices.Contains(linked, module+"/"+name) {
 			t.Errorf("%s is linked into a user's magefile", name)
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
+	"github.com/boardsmith/boardsmith/targets/internal/toolbox"
 )
 
 // TestProgrammersTools: each programmer of board files is a program that doctor looks for and that a variable can name.

@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -136,12 +135,16 @@ func (s surface) has(t *testing.T, typ, member string) bool {
 	return false
 }
 
-// imported returns the surface of a package by its name, one of libraries or of internal.
+// imported returns the surface of a package by its name, one of libraries or of a folder internal.
 func imported(t *testing.T, name string) surface {
 	t.Helper()
-	for _, folder := range []string{"", "internal/"} {
-		if _, err := os.Stat("../" + folder + name); err == nil {
-			return surfaceOf(t, folder+name)
+	for _, pattern := range []string{"../", "../internal/", "../*/internal/"} {
+		folders, err := filepath.Glob(pattern + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(folders) > 0 {
+			return surfaceOf(t, strings.TrimPrefix(filepath.ToSlash(folders[0]), "../"))
 		}
 	}
 	return surface{}

@@ -6,8 +6,8 @@
 // as boardsmith's own magefile does, which also imports those that check boardsmith itself. Inputs come from the
 // environment, from PROJECT's project.json and from a boardsmith.json; docs/command-line.md lists them.
 //
-// A target parses inputs, calls project, device, boards or executor, and prints. Package internal/cli/console prints,
-// and converts errors to text, JSON lines and exit codes.
+// A target parses inputs, calls project, device, boards or executor, and prints. Package targets/internal/console
+// prints, and converts errors to text, JSON lines and exit codes.
 //
 //mage:multiline
 package targets
@@ -22,8 +22,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/cli/console"
-	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/targets/internal/console"
+	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 )
 
 // do runs a target that reads the variables V.

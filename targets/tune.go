@@ -5,7 +5,7 @@ package targets
 import (
 	"context"
 
-	"github.com/boardsmith/boardsmith/internal/cli/tuning"
+	"github.com/boardsmith/boardsmith/targets/internal/tuning"
 )
 
 // Tune finds the fastest of the operators in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL, on

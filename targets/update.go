@@ -12,10 +12,10 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
-	"github.com/boardsmith/boardsmith/internal/cli/console"
-	"github.com/boardsmith/boardsmith/internal/cli/inputs"
-	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
+	"github.com/boardsmith/boardsmith/targets/internal/console"
+	"github.com/boardsmith/boardsmith/targets/internal/inputs"
+	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
 // Update looks up the branches and tags in boardsmith.json and boardsmith.lock.json, or the one in NAME, and writes

@@ -12,12 +12,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/targets/internal/console"
 )
 
 // commandLine are the packages whose texts may name targets and variables: those of the targets.
 var commandLine = []string{
-	"targets", "internal/cli", "internal/develop", "internal/testkit", "examples", "tools", "magefile.go",
+	"targets", "internal/testkit", "examples", "tools", "magefile.go",
 }
 
 // TestLibrariesNameNoCommandLine: a library names a target or an input as data, by failure.Target and failure.Option,

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // This file tests the part of the ports that depends on no chip and no core, compiled for this computer
@@ -26,7 +28,7 @@ func buildScenes(t *testing.T) string {
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("no C compiler for this computer: " + err.Error())
 	}
-	noteFiles(t, "testdata/bare/*", "baremetal/port/*", "firmware/*")
+	testkit.NoteFiles(t, "testdata/bare/*", "baremetal/port/*", "firmware/*")
 	dir := t.TempDir()
 	config := "#define BOARDSMITH_CORE_HZ 1000000\n#define BOARDSMITH_STACK_BYTES 1024\n" +
 		"#define BOARDSMITH_WATCHDOG_MS 8000\n#define BOARDSMITH_EMULATED 0\n#define BOARDSMITH_UPLOAD_BYTES 0\n" +

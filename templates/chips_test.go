@@ -3,7 +3,6 @@ package templates_test
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
@@ -63,7 +63,7 @@ func (f fakeBoard) build(t *testing.T, baud int) string {
 	if runtime.GOOS != "linux" {
 		t.Skip("the models' DMA needs a program whose variables lie below 4 GiB; this is tried on Linux")
 	}
-	noteFiles(t, "testdata/chips/*", "baremetal/port/*", "firmware/*.h")
+	testkit.NoteFiles(t, "testdata/chips/*", "baremetal/port/*", "firmware/*.h")
 	b, err := boards.Find(f.board, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -86,31 +86,6 @@ func (f fakeBoard) build(t *testing.T, baud int) string {
 		t.Fatalf("%s %s: %v\n%s", cc, strings.Join(args, " "), err, out)
 	}
 	return program
-}
-
-// noteFiles opens all files in these folders, which other programs read, so that go test does not use a cached result
-// after a change.
-func noteFiles(t *testing.T, patterns ...string) {
-	t.Helper()
-	for _, pattern := range patterns {
-		names, err := filepath.Glob(pattern)
-		if err != nil || len(names) == 0 {
-			t.Fatalf("%s: %d files, %v", pattern, len(names), err)
-		}
-		for _, name := range names {
-			if err := filepath.WalkDir(name, noteFile); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-}
-
-func noteFile(name string, d fs.DirEntry, err error) error {
-	if err != nil || d.IsDir() {
-		return err
-	}
-	_, err = os.ReadFile(name)
-	return err
 }
 
 // fakeConfig is the board's crt_config.h as far as a port reads it.

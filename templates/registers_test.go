@@ -20,7 +20,7 @@ import (
 )
 
 // This file compares every register address and bit field in port/ with descriptions of the chips by others
-// (testdata/registers.tsv, which internal/develop/registers fills in).
+// (testdata/registers.tsv, which targets/develop/registertable fills in).
 
 // A registerRow is a line of the table: what a name in the C stands for.
 type registerRow struct {

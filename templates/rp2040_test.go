@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // This file tests the parts specific to an RP2040: the second stage of its boot, which runs on an interpreted core
@@ -43,7 +45,7 @@ func assemble(t *testing.T, source string) []byte {
 	if _, err := exec.LookPath(cc); err != nil {
 		t.Skip(cc + " is not here: apt-get install gcc-arm-none-eabi")
 	}
-	noteFiles(t, source)
+	testkit.NoteFiles(t, source)
 	object := filepath.Join(t.TempDir(), "boot.o")
 	if out, err := exec.Command(cc, "-c", "-o", object, source).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

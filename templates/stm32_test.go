@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
@@ -70,7 +71,7 @@ func buildSTM32(t *testing.T, board, model string, coreHz int, flags ...string) 
 	if err := os.WriteFile(filepath.Join(dir, "crt_config.h"), []byte(config.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	noteFiles(t, "baremetal/port/*", "firmware/*.h", "testdata/stm32/*")
+	testkit.NoteFiles(t, "baremetal/port/*", "firmware/*.h", "testdata/stm32/*")
 	bin := filepath.Join(dir, "sim")
 	args := []string{
 		"-std=gnu11", modelLevel(), "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // This file tries the time part of the ports on counters in software that stand still while the core sleeps, as some do
@@ -74,7 +75,7 @@ func TestTimeGoesOnInSleep(t *testing.T) {
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("no C compiler for this computer: " + err.Error())
 	}
-	noteFiles(t, "testdata/time/*", "baremetal/port/*", "firmware/*.h")
+	testkit.NoteFiles(t, "testdata/time/*", "baremetal/port/*", "firmware/*.h")
 	tried := map[string]bool{}
 	for _, name := range boards.List(nil) {
 		b, err := boards.Find(name, nil)

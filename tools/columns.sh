@@ -7,7 +7,7 @@ cd "$1"
 find . -type d \( -name .git -o -name build \) -prune -o -type f \( -name '*.[Sch]' -o \
   -name .clang-format -o -name '*.go' -o -name '*.json' -o -name '*.ld' -o -name '*.md' -o -name '*.mk' -o \
   -name '*.mod' -o -name '*.py' -o -name '*.sh' -o -name CMakeLists.txt -o -name Makefile \) \
-  ! \( -path '*/testdata/*' ! -name '*.[ch]' \) ! -path './internal/cli/schemas/*.json' -print |
+  ! \( -path '*/testdata/*' ! -name '*.[ch]' \) ! -path './targets/internal/schemas/*.json' -print |
   sort | LC_ALL=C xargs awk '
 FNR == 1 { code = raw = 0; go = FILENAME ~ /\.go$/; md = FILENAME ~ /\.md$/ }
 { sub(/\r$/, ""); gsub(/[\200-\277]/, ""); longer = length > 120 && !/:\/\// } # the bytes that continue a character

@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/ramlink"
 	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
 )
 
 // CandidateOf returns the candidate of an archive that holds one operator, as AutoTVM exports them (mlf.md §4). inputs
@@ -50,7 +50,7 @@ func CandidateOf(id string, archive *mlf.Archive, inputs, want []ndarray.Named) 
 	}
 
 	// data and expected have one element for each input and output, nil without an array.
-	c := Candidate{ID: id, Entry: m.Entry, Operators: ramlink.CodeOf(m)}
+	c := Candidate{ID: id, Entry: m.Entry, Operators: project.OperatorsOf(m)}
 	for _, arg := range m.Arguments {
 		size, err := ndarray.Bytes(arg.DType, arg.Shape)
 		if err != nil {

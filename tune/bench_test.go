@@ -20,7 +20,6 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/ramlink"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 	"github.com/boardsmith/boardsmith/project"
@@ -60,7 +59,7 @@ func childSeconds(t testing.TB) float64 {
 func bound(b testing.TB, board string) float64 {
 	b.Helper()
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(b.TempDir(), cache.Options{})}}
-	blank, err := ramlink.BlankArchive()
+	blank, err := project.FunctionArchive(nil, nil)
 	must(b, err)
 	p, err := builder.Generate(b.Context(), filepath.Join(b.TempDir(), "p"), project.Spec{Board: board, Archive: blank})
 	must(b, err)

@@ -5,9 +5,9 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
+	"github.com/boardsmith/boardsmith/project"
 )
 
 // newFailure returns the failure of an error. It blames the computer for errors of class host and tool-missing, and the
@@ -31,7 +31,7 @@ func buildFailure(err error) *Failure {
 		f.suspected = failure.Compile
 	}
 
-	var tool *buildenv.ToolError
+	var tool *project.ToolError
 	// A compiler that names no code may have failed by the computer's fault.
 	if errors.As(err, &tool) && (f.Class == failure.Compile || f.Class == failure.Link) &&
 		!toolwords.NamesCode(tool.Error()) {

@@ -17,10 +17,9 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
-	"github.com/boardsmith/boardsmith/internal/ramlink"
-	"github.com/boardsmith/boardsmith/internal/timegate"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/tune/internal/timegate"
 )
 
 // A firmware builds the firmware of one kind of board: without candidates for each layout, and with candidates or
@@ -66,7 +65,7 @@ func (f *firmware) open(ctx context.Context, word string) error {
 		return err
 	}
 
-	blank, err := ramlink.BlankArchive()
+	blank, err := project.FunctionArchive(nil, nil)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/ramlink"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
@@ -94,7 +93,7 @@ func (b *bench) loadCode(ctx context.Context, c Candidate, l *load) (loadedCode,
 		return loadedCode{module: m, entry: l.function, check: l.function}, err
 	}
 	m, err := b.session.Upload(ctx, *l.program)
-	return loadedCode{module: m, entry: c.Entry, check: ramlink.CheckName(c.Entry), uploaded: true}, err
+	return loadedCode{module: m, entry: c.Entry, check: c.Operators.CheckName(c.Entry), uploaded: true}, err
 }
 
 func (c loadedCode) unload(ctx context.Context) error {

@@ -11,7 +11,6 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
-	"github.com/boardsmith/boardsmith/internal/ramlink"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -126,7 +125,7 @@ func (o *Options) memory(kind string) (boards.Options, error) {
 		return m, failure.New(failure.Config, "candidates are measured with "+strings.Join(memoryOptions, ", ")+" alone",
 			"%s: no effect on candidates", strings.Join(others, ", "))
 	}
-	return m, ramlink.CheckLoadedPlace(m)
+	return m, m.CheckLoadedPlace()
 }
 
 // words returns the boards of a run: words of OpenRun, and the kinds of boards of other computers.

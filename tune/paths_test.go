@@ -9,7 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/internal/cli/scaffold"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -49,12 +49,12 @@ const pathsSpace = `{
 func TestRelativePathsSurviveChdir(t *testing.T) {
 	for _, from := range drawn.Of(t, "relative paths", []string{"host", "mps2_an385"}, 1) {
 		t.Run(from, func(t *testing.T) {
-			elsewhere, home := t.TempDir(), linkedFolder(t)
+			elsewhere, home, root := t.TempDir(), linkedFolder(t), testkit.Root(t)
 			t.Chdir(home)
-			_, err := scaffold.Board("own boards", "mine", from, nil)
+			board, err := os.ReadFile(filepath.Join(root, "boards", from+".json"))
 			must(t, err)
-			_, _, err = scaffold.Template("own/baremetal", "baremetal")
-			must(t, err)
+			write(t, "own boards/boards/mine.json", string(board))
+			must(t, os.CopyFS("own/baremetal/templates/baremetal", os.DirFS(filepath.Join(root, "templates", "baremetal"))))
 			write(t, "own/two/library.json", `{"doc": "2", "headers": ["."], "sources": ["two.c"], "licence": "0BSD"}`)
 			write(t, "own/two/two.h", "int two(void);\n")
 			write(t, "own/two/two.c", "#include \"two.h\"\nint two(void) { return 2; }\n")

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
@@ -152,7 +151,7 @@ func pythonWith(t *testing.T, variable string, programs ...string) string {
 	}
 	var folder string
 	for _, name := range programs {
-		tool, err := toolbox.Find(os.Getenv, name)
+		tool, err := testkit.FindTool(name)
 		if err != nil || folder != "" && filepath.Dir(tool) != folder {
 			t.Skipf("%s is not set, and setup has installed no %s: %v", variable, name, err)
 		}

@@ -28,6 +28,18 @@ const (
 	OutHexWord = "{out.hex}" // Intel HEX
 )
 
+// Folders of sources.
+const (
+	PortFolder   = "port" // of a template: its ports; a project gets its board's, in SourceFolder
+	SourceFolder = "src"  // of a project: its sources, its board's among them
+)
+
+// InProject returns the slash path, in a project, of a source, start-up code or folder of headers that a board file
+// names. In a project, the ports are no folder of their own.
+func InProject(name string) string {
+	return path.Join(SourceFolder, strings.TrimPrefix(name, PortFolder+"/"))
+}
+
 // MaxFileBytes limits the size of a board file; real ones have a few KiB.
 const MaxFileBytes = 1 << 20
 

@@ -3,11 +3,14 @@ package testkit
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/boardsmith/boardsmith/internal/files/statedir"
 )
 
 // Context returns a context that ends with the test, and a minute before the time of its package's tests does. What a
@@ -38,6 +41,44 @@ func Root(t testing.TB) string {
 			t.Fatal("no go.mod above the test's folder ", dir)
 		}
 	}
+}
+
+// FindTool returns the path of a program: on PATH, or in the folder in which setup installs programs in Python.
+func FindTool(name string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+
+	state, err := statedir.Path()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(state, "tools", "py", "bin", name)
+	_, err = os.Stat(path)
+	return path, err
+}
+
+// NoteFiles opens all files of these patterns and the folders below them, which other programs read, so that go test
+// does not use a cached result after a change.
+func NoteFiles(t testing.TB, patterns ...string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(names), err)
+		}
+		for _, name := range names {
+			Must(t, filepath.WalkDir(name, noteFile))
+		}
+	}
+}
+
+func noteFile(name string, d fs.DirEntry, err error) error {
+	if err != nil || d.IsDir() {
+		return err
+	}
+	_, err = os.ReadFile(name)
+	return err
 }
 
 // Must ends the test if there was an error.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
@@ -90,16 +89,9 @@ func run(t *testing.T, name string, args ...string) {
 // try runs a tool, which may fail.
 func try(t *testing.T, name string, args ...string) (string, error) {
 	t.Helper()
-	path, err := exec.LookPath(name)
+	path, err := testkit.FindTool(name)
 	if err != nil {
-		state, err := ledger.StateDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		path = filepath.Join(state, "tools", "py", "bin", name)
-		if _, err := os.Stat(path); err != nil {
-			t.Skipf("%s is not installed", name)
-		}
+		t.Skipf("%s is not installed", name)
 	}
 	ctx := testkit.Context(t)
 	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()

@@ -1,0 +1,467 @@
+// This file checks that a template's fields agree with each other and that its paths stay in the project.
+
+package blueprint
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
+)
+
+// Check returns an error for a field with an invalid value, such as a path that leads out of the project's folder.
+func (t *Blueprint) Check() error {
+	if faults := jsonfile.Check(t); len(faults) > 0 {
+		return faults[0]
+	}
+
+	for _, check := range []func() error{
+		t.checkCommands, t.CheckELF, t.checkFolders, t.checkResults, t.checkGenerated, t.checkOutside,
+		t.checkFind, t.checkSetup, t.checkIfs, t.checkWords, t.checkNames, t.Landmarks.Check,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkCommands checks the commands and their inputs.
+func (t *Blueprint) checkCommands() error {
+	if len(t.Build) == 0 || t.Build[0] == "" {
+		return errors.New("build: no command")
+	}
+
+	for _, words := range t.Prepare {
+		if len(words) == 0 || words[0] == "" {
+			return errors.New("prepare: an empty command")
+		}
+		if slices.Contains(words, FormsWord) {
+			return fmt.Errorf("prepare: only build replaces %s", FormsWord)
+		}
+	}
+
+	for _, entry := range t.Inputs {
+		pattern := strings.TrimPrefix(entry, excludes)
+		if _, err := path.Match(pattern, ""); err != nil || checkPath(pattern) != nil {
+			return fmt.Errorf("inputs: %q is not a path or pattern inside the project", entry)
+		}
+	}
+	return nil
+}
+
+// checkNames returns an error for an option that boards do not have.
+func (t *Blueprint) checkNames() error { return checkOptionNames("options", t.Options) }
+
+func checkOptionNames(field string, names []string) error {
+	var known []string
+	for _, o := range new(boards.Board).Options() {
+		known = append(known, o.Name)
+	}
+
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("%s: option %q is not known%s", field, name, jsonfile.DidYouMean(name, known))
+		}
+	}
+	return nil
+}
+
+// A pathField is a field with paths of files.
+type pathField struct {
+	name  string
+	paths []string
+}
+
+// resultFields returns the fields with files that a build writes, but for the image.
+func (t *Blueprint) resultFields() []pathField {
+	return []pathField{
+		{"results", t.Results}, {"board", t.BoardFile()}, {"map", []string{t.Map}}, {"forms", t.Forms.Names("*")},
+	}
+}
+
+// checkResults checks that a build writes its results into the build folder.
+func (t *Blueprint) checkResults() error {
+	for _, field := range t.resultFields() {
+		for _, p := range field.paths {
+			if err := checkPath(p); err != nil {
+				return fmt.Errorf("%s: %w", field.name, err)
+			}
+			if !strings.HasPrefix(p, t.BuildFolder()+"/") {
+				return fmt.Errorf("%s: %q is not in the build folder %q of elf", field.name, p, t.BuildFolder())
+			}
+		}
+	}
+
+	if a := t.Forms.ExtraBin; a != "" && strings.Count(a, "*") != 1 {
+		return fmt.Errorf("forms.apart: %q has not one * for the name of a memory region", a)
+	}
+	return nil
+}
+
+// checkGenerated checks the generated files and the fields that depend on the build folder.
+func (t *Blueprint) checkGenerated() error {
+	for _, g := range t.Generate {
+		if !slices.Contains(GeneratedFiles, g) {
+			return fmt.Errorf("generate: %q is none of the generated files%s", g, jsonfile.DidYouMean(g, GeneratedFiles))
+		}
+	}
+
+	if t.Board != "" && t.MakesForms() {
+		return errors.New("board: what it describes is known too late for " + FormsWord)
+	}
+
+	if f := t.FolderForProgrammer(); checkPath(f) != nil || !strings.HasPrefix(f+"/", t.BuildFolder()+"/") {
+		return fmt.Errorf("programmer_folder: %q is not the build folder %q or in it", f, t.BuildFolder())
+	}
+	return nil
+}
+
+// checkPath returns an error for a path that is or leads out of the project's folder.
+func checkPath(p string) error {
+	if p == "" {
+		return errors.New("missing")
+	}
+	if !filepath.IsLocal(filepath.FromSlash(p)) || path.Clean(p) != p || p == "." {
+		return fmt.Errorf("%q is not a path inside the project", p)
+	}
+	return nil
+}
+
+// CheckELF returns an error for a result without a folder: the build folder is the first part of its path.
+func (t *Blueprint) CheckELF() error {
+	err := checkPath(t.ELF)
+	if err == nil && !strings.Contains(t.ELF, "/") {
+		err = fmt.Errorf("%q is not in a build folder", t.ELF)
+	}
+	if err == nil {
+		err = CheckBuildFolder(t.BuildFolder())
+	}
+	if err != nil {
+		return fmt.Errorf("elf: %w", err)
+	}
+	return nil
+}
+
+// CheckBuildFolder returns an error for a name that is not of a folder in the project, or reserved.
+func CheckBuildFolder(name string) error {
+	if strings.Contains(name, "/") {
+		return fmt.Errorf("%q is not one folder", name)
+	}
+	return cmp.Or(checkPath(name), checkReserved(name))
+}
+
+// checkReserved returns an error for a path that begins with a name of boardsmith's own.
+func checkReserved(path string) error {
+	if top, _, _ := strings.Cut(path, "/"); reserved(top) {
+		return fmt.Errorf("%q: the name is reserved for boardsmith's own files", top)
+	}
+	return nil
+}
+
+// CheckNames returns an error for a file or folder of the template that has a reserved name.
+func (t *Template) CheckNames() error {
+	entries, err := fs.ReadDir(t.Files, ".")
+	if err != nil {
+		return failure.Errorf(failure.Config, "template %s: %w", t.Name, err)
+	}
+
+	for _, e := range entries {
+		if err := checkReserved(e.Name()); err != nil {
+			return failure.New(failure.Config, "rename or remove it", "template %s: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
+// checkFirmware refuses a folder for the firmware's C with a reserved name. The build folder is refused when its files
+// are planned.
+func (t *Template) checkFirmware() error {
+	if err := checkReserved(t.Firmware); err != nil {
+		return fmt.Errorf("firmware: %w", err)
+	}
+	return nil
+}
+
+// checkCopies returns an error for folders with a reserved name, and for a template without its folder.
+func (t *Template) checkCopies() error {
+	for to, from := range t.Copies {
+		if err := checkReserved(to); err != nil {
+			return fmt.Errorf("copies: %w", err)
+		}
+		if !strings.Contains(from, "/") {
+			return fmt.Errorf("copies: %q is not a template's name and its folder", from)
+		}
+	}
+	return nil
+}
+
+// checkFolders refuses folders of the model and the runtime that lie in one another or in the build folder.
+func (t *Blueprint) checkFolders() error {
+	all := []string{t.Landmarks.Folders.OfModel(), t.Landmarks.Folders.OfRuntime(), t.BuildFolder()}
+	for i, a := range all {
+		if err := cmp.Or(checkPath(a), checkReserved(a)); err != nil {
+			return fmt.Errorf("landmarks.folders: %w", err)
+		}
+		for j, b := range all {
+			if i != j && strings.HasPrefix(a+"/", b+"/") {
+				return fmt.Errorf("landmarks.folders: folder %q is in folder %q", a, b)
+			}
+		}
+	}
+	return nil
+}
+
+// CheckOptions returns an error if the user has set an option that the template does not use.
+func (t *Blueprint) CheckOptions(o boards.Options) error {
+	for _, name := range o.Set() {
+		if !slices.Contains(t.Options, name) && !(name == "app" && o.App == boards.RPC) { // which every template makes
+			return failure.New(failure.Config, "leave it out; this template's options are: "+
+				cmp.Or(strings.Join(t.Options, ", "), "none"), "option %s has no effect with this template", name)
+		}
+	}
+	return nil
+}
+
+// CheckBoard returns an error if the board brings something that the template does not use, for no value of the option
+// app: call it before For.
+func (t *Template) CheckBoard(b *boards.Board) error {
+	hasMakefile, hasConfig := slices.Contains(t.Generate, MakeFile), slices.Contains(t.Generate, ConfigFile)
+	only := len(b.Templates) == 1 // else it may be for another template
+
+	for _, f := range []struct {
+		field     string
+		given, ok bool
+	}{
+		{"linker_script", b.LinkerScript.Name != "", t.LinkerScript != "" && hasMakefile},
+		{"startup", b.Startup.Name != "", len(t.Startup) > 0},
+		{"place of operators, parameters, packet or pools", b.Place.Moves(), slices.Contains(t.Options, "place")},
+		{"init, cacheable or dma of memory", b.HasRules(), slices.Contains(t.Options, "place")},
+		{
+			"sources", t.HasPorts() && len(b.Sources) > 0 || hasOwn(b.Sources),
+			t.HasPorts() || t.Sources || slices.ContainsFunc(t.Inputs, inSources),
+		},
+		{"include", len(b.Include) > 0, hasMakefile},
+		{"settings", len(b.Settings) > 0, t.readsAll(b.Settings)},
+		{"measure_pin", b.MeasurePin != "", t.Firmware != "" && hasMakefile}, // the shipped port
+		{"libraries", len(b.Libraries) > 0, slices.Contains(t.Generate, LibrariesFile)},
+		{"model_at", only && b.SetByUser("model_at"), slices.Contains(t.Generate, MemoryFile)},
+		{"zephyr_board", only && b.SetByUser("zephyr_board"), t.TakesZephyrBoard()},
+		{"defines", b.SetByUser("defines"), hasConfig},
+		{"functions", b.SetByUser("functions"), hasConfig},
+		{"budget_ms", b.SetByUser("budget_ms"), hasConfig},
+		// the shipped ports have one, as have operating systems, whose build chooses flags and compiler
+		{"watchdog_ms", b.SetByUser("watchdog_ms"), t.HasPorts() || t.Board != ""},
+		{"cflags", b.SetByUser("cflags"), t.Board == ""},
+		{"ldflags", b.SetByUser("ldflags"), t.Board == ""},
+		{"toolchain", b.SetByUser("toolchain"), t.Board == ""},
+	} {
+		if f.given && !f.ok {
+			return t.unused(f.field, b)
+		}
+	}
+
+	for _, o := range b.Options() {
+		isRequired := o.Name == "arena_kib" || o.Name == "place"
+		if !isRequired && !slices.Contains(t.Options, o.Name) && b.SetByUser(o.Name) {
+			return t.unused(o.Name, b)
+		}
+	}
+	return nil
+}
+
+func (t *Template) unused(field string, b *boards.Board) error {
+	return failure.New(failure.Config, "choose another template, or leave "+field+" out of the board file",
+		"template %s does not use %s of board %s", t.Name, field, b.Name)
+}
+
+// TakesZephyrBoard reports whether a command contains Zephyr's name of the board.
+func (t *Blueprint) TakesZephyrBoard() bool {
+	return slices.ContainsFunc(slices.Concat(append(slices.Clone(t.Prepare), t.Build)...), func(word string) bool {
+		return strings.Contains(word, BoardWord)
+	})
+}
+
+// HasPorts reports whether the template has sources that boards name. One without takes a board of a shipped chip or
+// core without the sources that these name.
+func (t *Template) HasPorts() bool {
+	_, err := fs.Stat(t.Files, boardfile.PortFolder)
+	return err == nil
+}
+
+// hasOwn reports whether one of the sources is named by a file of the user's.
+func hasOwn(sources []boards.Source) bool {
+	return slices.ContainsFunc(sources, func(s boards.Source) bool { return s.Dir != "" })
+}
+
+// readsAll reports whether the build reads a board's files of settings.
+func (t *Blueprint) readsAll(settings []boards.Source) bool {
+	for _, s := range settings {
+		if !slices.ContainsFunc(t.Settings, func(pattern string) bool {
+			ok, _ := path.Match(pattern, path.Base(s.Name)) // check has validated the pattern
+			return ok
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// inSources reports whether an input is the folder of sources or in it.
+func inSources(input string) bool { return strings.HasPrefix(input+"/", boardfile.SourceFolder+"/") }
+
+// checkIfs returns an error for a word that depends on a place that is not below a user's variable.
+func (t *Blueprint) checkIfs() error {
+	for _, word := range slices.Concat(append(slices.Clone(t.Prepare), t.Build)...) {
+		place, then, conditional := CutIf(word)
+		if !conditional {
+			continue
+		}
+
+		name, below, _ := strings.Cut(strings.TrimPrefix(place, "$"), "/")
+		if t.Env[name] != "$"+name || checkPath(below) != nil || then == "" {
+			return fmt.Errorf("build: %q is not %s$NAME/PATH}WORD with a user's variable of env", word, ifWord)
+		}
+	}
+	return nil
+}
+
+// braced matches what could be a word that is replaced.
+var braced = regexp.MustCompile(`\{[a-z_]+\}`)
+
+// checkWords returns an error for a word that resembles one of those that are replaced: a command would get it as it
+// is.
+func (t *Blueprint) checkWords() error {
+	words := []string{JobsWord, FormsWord, BoardWord}
+	for _, word := range slices.Concat(append(slices.Clone(t.Prepare), t.Build)...) {
+		for _, name := range braced.FindAllString(word, -1) {
+			if similar := jsonfile.DidYouMean(name, words); similar != "" && !slices.Contains(words, name) {
+				return fmt.Errorf("build: %s is not replaced by anything%s", name, similar)
+			}
+		}
+	}
+	return nil
+}
+
+// Completes returns an error for a board that only its build completes if the build command writes no board file.
+func (t *Blueprint) Completes(b *boards.Board) error {
+	if b.Partial && t.Board == "" {
+		return fmt.Errorf("the build completes board %s, but writes no board file", b.Name)
+	}
+	return nil
+}
+
+// checkPlaces returns an error for a place without one of the words that begin one.
+func checkPlaces(all []string) error {
+	for _, place := range all {
+		first, _, _ := strings.Cut(place, "/")
+		if first != HomeWord && first != AboveWord && !(strings.HasPrefix(first, "$") && len(first) > 1) {
+			return fmt.Errorf("the place %q begins with none of $NAME, %s and %s", place, AboveWord, HomeWord)
+		}
+	}
+	return nil
+}
+
+// checkFind returns an error for a search that cannot succeed or does not end.
+func (t *Blueprint) checkFind() error {
+	for _, s := range t.Find {
+		// An optional variable may be looked for, too.
+		isUsers := func(v string) bool { return strings.TrimSuffix(v, "?") == "$"+s.Name }
+		if !slices.ContainsFunc(slices.Collect(maps.Values(t.Env)), isUsers) {
+			return fmt.Errorf("find: %q is no user's variable of env", s.Name)
+		}
+		if err := checkPlaces(s.In); err != nil {
+			return fmt.Errorf("find: %w", err)
+		}
+		if slices.ContainsFunc(s.In, func(place string) bool { return strings.HasPrefix(place, "$") }) {
+			return fmt.Errorf("find: %s is looked for below a variable", s.Name)
+		}
+	}
+
+	for _, tool := range t.Tools {
+		if err := checkPlaces(tool.In); err != nil {
+			return fmt.Errorf("tool %s: %w", tool.Name, err)
+		}
+	}
+	return nil
+}
+
+// checkOutside returns an error for outside inputs and source trees that do not begin with a variable, and for other
+// places that are none.
+func (t *Blueprint) checkOutside() error {
+	isAbsolute := func(place string) bool { return strings.HasPrefix(place, "/") }
+	if err := checkPlaces(slices.DeleteFunc(slices.Clone(t.Reads), isAbsolute)); err != nil {
+		return fmt.Errorf("reads: %w", err)
+	}
+
+	for _, p := range t.Trees {
+		name, _, pattern := SplitTree(p)
+		if t.Env[name] != "$"+name || !strings.HasPrefix(p, "$") {
+			return fmt.Errorf("trees: %q does not begin with a user's variable of env", p)
+		}
+		if _, err := path.Match(pattern, ""); err != nil || pattern != "" && !fs.ValidPath(pattern) {
+			return fmt.Errorf("trees: invalid pattern %q", p)
+		}
+	}
+
+	for _, p := range t.Outside {
+		name, below, _ := strings.Cut(strings.TrimPrefix(p, "$"), "/")
+
+		// Unlike the variable of a tree, that of an input may be optional.
+		if v := t.Env[name]; v != "$"+name && v != "$"+name+"?" || !strings.HasPrefix(p, "$") {
+			return fmt.Errorf("outside: %q does not begin with a user's variable of env", p)
+		}
+		if !filepath.IsLocal(filepath.FromSlash(below)) || path.Clean(below) != below {
+			return fmt.Errorf("outside: %q is not a path below $%s", p, name)
+		}
+	}
+	return nil
+}
+
+// checkSetup returns an error for commands that cannot be run.
+func (t *Blueprint) checkSetup() error {
+	for _, c := range t.Checks {
+		if err := t.checkCommand("checks: "+c.Name, c.Command); err != nil {
+			return err
+		}
+	}
+
+	if len(t.Boards) == 0 {
+		return nil
+	}
+	return t.checkCommand("boards", t.Boards)
+}
+
+func (t *Blueprint) checkCommand(field string, words []string) error {
+	if len(words) == 0 || words[0] == "" {
+		return fmt.Errorf("%s: no command", field)
+	}
+
+	for _, word := range words[1:] {
+		name, _, _ := strings.Cut(strings.TrimPrefix(word, "$"), "/")
+		if strings.HasPrefix(word, "$") && t.Env[name] != "$"+name {
+			return fmt.Errorf("%s: %q does not begin with a user's variable of env", field, word)
+		}
+	}
+	return nil
+}
+
+// reserved reports whether a file or folder of that name in a project is boardsmith's own, on any file system.
+func reserved(name string) bool {
+	name = strings.ToLower(name)
+	if written, temporary := strings.CutPrefix(name, TemporaryPrefix); temporary {
+		return strings.HasPrefix(written, StateFile) || strings.HasPrefix(written, OwnPrefix)
+	}
+	return strings.HasPrefix(name, OwnPrefix) || name == StateFile || name == ModelTar
+}

@@ -1,0 +1,49 @@
+package generator
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+)
+
+// TestForBoard: every file that a template may request is generated for a board with a memory map.
+func TestForBoard(t *testing.T) {
+	t.Parallel()
+	b, err := boards.Find("mps2_an385", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := b.Settle(boards.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range blueprint.GeneratedFiles {
+		if file == blueprint.LibrariesFile {
+			continue // of projects with libraries
+		}
+		if ForBoard(file, &blueprint.Blueprint{}, b, o) == nil {
+			t.Errorf("%s is not generated", file)
+		}
+	}
+}
+
+// TestMakeWords checks that make and a shell pass on each word as it is.
+func TestMakeWords(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip("make is not installed")
+	}
+	words := []string{
+		"-DX=a b", "-DX='a'", `-DX="a"`, "-DX=$(Y)", "-DX=$Y", "-DX=#", `-DX=\#`, `-DX=\\#`, `-DX=\`,
+		"-DX=`a`", "-DX=a;b", "-DX=%", "", "a=b:c", "-DX=*", "-DX=ü", "~", "!x",
+	}
+	dir := t.TempDir()
+	putFile(t, dir, "Makefile", "W :="+makeWords(words...)+"\nall:\n\t@printf '<%s>' $(W)\n")
+	out, err := exec.Command("make", "-s", "--no-print-directory", "-C", dir).Output()
+	if want := "<" + strings.Join(words, "><") + ">"; err != nil || string(out) != want {
+		t.Errorf("%v\ngot  %s\nwant %s", err, out, want)
+	}
+}

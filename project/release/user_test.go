@@ -1,0 +1,225 @@
+package release_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/CycloneDX/cyclonedx-go"
+	"github.com/package-url/packageurl-go"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/project/release"
+)
+
+// aboutFile is release.json as its readers see it.
+type aboutFile struct {
+	Product, Version string
+	Commit, Changed  string
+	Boardsmith       release.Version
+	Parts            []struct {
+		Kind, Name, Version, Licence, PURL string
+		Files                              []struct{ Name, SHA256 string }
+	}
+	Licences []struct{ ID, File string }
+}
+
+// users are the files that a user adds to the project of TestUsersFiles, or changes there.
+var users = map[string]string{
+	"src/secret.c":               "/* Copyright ACME. Proprietary. */\nint acme_secret(void) { return 42; }\n",
+	"src/mit.c":                  "// SPDX-License-Identifier: MIT\nint acme_mit(void) { return 1; }\n",
+	"src/odd.h":                  "// SPDX-License-Identifier: ask ../../acme\n",
+	"src/gpl.h":                  "// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0\n",
+	"LICENSES/mit.txt":           "MIT, of ACME\n",
+	"libraries/nn/library.json":  `{"doc": "d", "sources": ["nn.c"], "licence": "BSD-3-Clause"}`,
+	"libraries/nn/nn.c":          "int nn_one(void);\nint nn_one(void) { return 1; }\n",
+	"libraries/nn/isc.h":         "// SPDX-License-Identifier: ISC\n",
+	"libraries/nn/LICENSE":       "BSD, of NN\n",
+	"libraries/nn/LICENSES/a.md": "",
+}
+
+// usersRelease returns the release of standalone firmware for host with the files of users, made in dir.
+func usersRelease(t *testing.T, dir string) (*release.Release, string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the host board is a process of Linux")
+	}
+	write := func(root string) {
+		for name, text := range users {
+			file := filepath.Join(root, filepath.FromSlash(name))
+			must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+			must(t, os.WriteFile(file, []byte(text), 0o644))
+		}
+	}
+	write(dir)
+	if _, err := exec.LookPath("git"); err == nil { // a library with a repository of its own
+		for _, args := range []string{"init -q", "add -A", "-c user.name=a -c user.email=a@b commit -qm m"} {
+			git := exec.Command("git", strings.Fields(args)...)
+			git.Dir = filepath.Join(dir, "libraries", "nn")
+			must(t, git.Run())
+		}
+		changed := filepath.Join(dir, "libraries", "nn", "nn.c")
+		must(t, os.WriteFile(changed, []byte(users["libraries/nn/nn.c"]+"// changed\n"), 0o644))
+	}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{})}, Jobs: 2}
+	folder := filepath.Join(dir, "p")
+	p, err := builder.Generate(t.Context(), folder, project.Spec{
+		Board: "host", Model: mlftest.Path(t, "sine.aot_packed"), Options: boards.Options{App: boards.Standalone},
+		Libraries: []string{filepath.Join(dir, "libraries", "nn")},
+	})
+	must(t, err)
+	defer p.Close()
+	for name, text := range users {
+		if strings.HasPrefix(name, "libraries/") {
+			continue
+		}
+		file := filepath.Join(folder, filepath.FromSlash(name))
+		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+	sources, err := filepath.Glob(filepath.Join(folder, "src", "*.c"))
+	must(t, err)
+	edited := ""
+	for _, file := range sources {
+		if name := filepath.Base(file); users["src/"+name] == "" {
+			edited = "src/" + name
+			text, err := os.ReadFile(file)
+			must(t, err)
+			must(t, os.WriteFile(file, append(text, "\n// of ACME\n"...), 0o644))
+			break
+		}
+	}
+	i, err := p.Build(t.Context())
+	if missing := new(failure.MissingToolError); errors.As(err, &missing) {
+		t.Skip(missing)
+	}
+	must(t, err)
+	r, err := release.Of(p, i, release.Options{
+		Product: "Kiln", Version: "2.1", Commit: strings.Repeat("b", 40), Changed: "c0ffee",
+		Boardsmith: release.Version{Module: "v0.1.0", Commit: strings.Repeat("a", 40)},
+	})
+	must(t, err)
+	return r, edited
+}
+
+// TestUsersFiles: files that a user added or changed are a part of their own, with their own licence, and are listed.
+func TestUsersFiles(t *testing.T) {
+	r, edited := usersRelease(t, t.TempDir())
+	var about aboutFile
+	must(t, json.Unmarshal(fileOf(t, r, "release.json"), &about))
+	got := map[string][]string{} // licence to files of the user
+	for _, p := range about.Parts {
+		if p.Kind != "user" {
+			if len(p.Files) > 0 {
+				t.Errorf("%s %s lists files", p.Kind, p.Name)
+			}
+			continue
+		}
+		if p.Name != "Kiln" || p.Version != "2.1" {
+			t.Errorf("the user's part is %s %s", p.Name, p.Version)
+		}
+		for _, f := range p.Files {
+			got[p.Licence] = append(got[p.Licence], f.Name)
+		}
+	}
+	for licence, want := range map[string][]string{
+		"NOASSERTION": {"src/secret.c"}, "MIT": {"src/mit.c"}, "ask ../../acme": {"src/odd.h"},
+		"GPL-2.0-only WITH Classpath-exception-2.0": {"src/gpl.h"}, "Apache-2.0": {edited},
+	} {
+		if !slices.Equal(got[licence], want) {
+			t.Errorf("licence %s: %q, want %q", licence, got[licence], want)
+		}
+	}
+	readme := string(fileOf(t, r, "README.md"))
+	if !strings.HasPrefix(readme, "# Kiln 2.1\n") ||
+		!strings.Contains(readme, "`src/secret.c` is a file of Kiln, NOASSERTION") {
+		t.Errorf("README.md:\n%s", readme)
+	}
+}
+
+// TestLicenceTexts: every licence that a part names has its text, or its absence is stated.
+func TestLicenceTexts(t *testing.T) {
+	r, _ := usersRelease(t, t.TempDir())
+	var about aboutFile
+	must(t, json.Unmarshal(fileOf(t, r, "release.json"), &about))
+	got := map[string]string{}
+	for _, l := range about.Licences {
+		got[l.ID] = l.File
+	}
+	readme := string(fileOf(t, r, "README.md"))
+	for id, text := range map[string]string{
+		"MIT": "MIT, of ACME\n", "0BSD": "Permission to use", "Apache-2.0": "Apache License",
+		"GPL-2.0-only": "", "Classpath-exception-2.0": "", "BSD-3-Clause": "", "ISC": "", "ask ../../acme": "",
+	} {
+		file, named := got[id]
+		absent := strings.Contains(readme, "The text of the licence `"+id+"` is not in this release.")
+		if !named || absent != (file == "") || absent != (text == "") {
+			t.Errorf("%s: named %v, file %q, stated absence %v", id, named, file, absent)
+		}
+		if file != "" && !strings.Contains(string(fileOf(t, r, file)), text) {
+			t.Errorf("%s has not the text %q", file, text)
+		}
+	}
+	if text := fileOf(t, r, "licences/libraries/nn/LICENSE"); string(text) != "BSD, of NN\n" {
+		t.Errorf("the library's licence: %q", text)
+	}
+}
+
+// TestIdentities: the bill has a version and a package URL for each component that has one, boardsmith's among them.
+func TestIdentities(t *testing.T) {
+	r, _ := usersRelease(t, t.TempDir())
+	var about aboutFile
+	must(t, json.Unmarshal(fileOf(t, r, "release.json"), &about))
+	if about.Product != "Kiln" || about.Version != "2.1" || about.Boardsmith.Module != "v0.1.0" ||
+		len(about.Boardsmith.Commit) != 40 {
+		t.Errorf("product %q %q by %+v", about.Product, about.Version, about.Boardsmith)
+	}
+	for _, p := range about.Parts {
+		if p.Kind == "model" && p.Version != "" {
+			t.Errorf("an archive has the version %s", p.Version)
+		}
+		if _, err := exec.LookPath("git"); p.Name == "nn" && err == nil && !strings.HasSuffix(p.Version, ", changed") {
+			t.Errorf("a library's commit is %q", p.Version)
+		}
+	}
+	var bom cyclonedx.BOM
+	bill := bytes.NewReader(fileOf(t, r, "sbom.cdx.json"))
+	must(t, cyclonedx.NewBOMDecoder(bill, cyclonedx.BOMFileFormatJSON).Decode(&bom))
+	main := bom.Metadata.Component
+	if main.Name != "Kiln" || main.Version != "2.1" || main.PackageURL != "pkg:generic/Kiln@2.1" {
+		t.Errorf("the product is %s %s, %s", main.Name, main.Version, main.PackageURL)
+	}
+	source := main.Pedigree
+	if source == nil || (*source.Commits)[0].UID != about.Commit || !strings.HasSuffix(source.Notes, about.Changed) ||
+		about.Commit != strings.Repeat("b", 40) || about.Changed != "c0ffee" {
+		t.Errorf("the product's source is %+v, %s, %s", source, about.Commit, about.Changed)
+	}
+	purls := map[string]bool{}
+	for _, c := range append(*bom.Components, *bom.Metadata.Tools.Components...) {
+		purl, err := packageurl.FromString(c.PackageURL)
+		if err != nil || purl.Name == "" {
+			t.Errorf("%s %s: %q, %v", c.Description, c.Name, c.PackageURL, err)
+		}
+		purls[c.PackageURL] = true
+	}
+	for _, purl := range []string{
+		"pkg:golang/github.com/boardsmith/boardsmith@v0.1.0", "pkg:golang/github.com/boardsmith/boardsmith@v0.1.0#crt",
+		"pkg:golang/github.com/boardsmith/boardsmith@v0.1.0#templates/baremetal",
+	} {
+		if !purls[purl] {
+			t.Errorf("no component %s in %v", purl, purls)
+		}
+	}
+}

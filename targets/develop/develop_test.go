@@ -1,0 +1,80 @@
+package develop
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/magefile/mage/parse"
+
+	"github.com/boardsmith/boardsmith/targets/internal/console"
+	"github.com/boardsmith/boardsmith/targets/internal/toolbox"
+)
+
+// quietRepository returns a repository whose console has no variables and prints into a buffer.
+func quietRepository() (*repository, *bytes.Buffer) {
+	var b bytes.Buffer
+	return &repository{Console: console.New(func(string) string { return "" }, &b, &b)}, &b
+}
+
+// inFolder returns a quiet repository in the folder.
+func inFolder(dir string) *repository {
+	r, _ := quietRepository()
+	r.Dir = dir
+	return r
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOwnTargets checks that boardsmith's own magefile has the targets of users and of developers, each with one line
+// of help.
+func TestOwnTargets(t *testing.T) {
+	root := filepath.Join("..", "..")
+	info, err := parse.PrimaryPackage("go", root, []string{"magefile.go"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	help := map[string]string{}
+	for _, i := range info.Imports {
+		for _, f := range i.Info.Funcs {
+			help[strings.ToLower(f.TargetName())] = f.Synopsis
+		}
+	}
+	for _, name := range []string{
+		"bench", "build", "demo", "doctor", "figures", "flash", "lint", "run", "setup", "test", "test:full", "test:soak",
+	} {
+		if text := help[name]; len(text) < 20 || !strings.HasSuffix(text, ".") {
+			t.Errorf("target %s has the help %q", name, text)
+		}
+	}
+}
+
+// TestOwnTools checks that with this package imported, doctor and setup also look for the tools of boardsmith's own
+// checks.
+func TestOwnTools(t *testing.T) {
+	var names []string
+	for _, tool := range toolbox.Tools() {
+		names = append(names, tool.Name)
+	}
+	want := []string{"C compiler", "make"}
+	if runtime.GOOS == "linux" {
+		want = append(want, "cmocka", "cppcheck", "clang-format", "clang", "strace", "Chromium", "Apache TVM", "debootstrap")
+	}
+	for _, name := range want {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s is not looked for, but %q", name, names)
+		}
+	}
+}

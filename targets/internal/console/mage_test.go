@@ -1,0 +1,187 @@
+package console
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// TestMageCommand: the command follows from the program's name and the module's go.mod.
+func TestMageCommand(t *testing.T) {
+	const byMage = "/home/u/.magefile/a22eedf78da6c87a4267e19b0aca502f1fcef19bb594a11e432459a142e42f47"
+	for name, c := range map[string]struct{ program, goMod, want string }{
+		"a tool": {byMage, "module x\n\ntool github.com/magefile/mage\n", "go tool mage"},
+		"a block of tools": {
+			byMage, "module x\r\n\r\ntool (\r\n\tgithub.com/magefile/mage // runs targets\r\n)\r\n",
+			"go tool mage",
+		},
+		"a library only":    {byMage, "module x\n\nrequire (\n\tgithub.com/magefile/mage v1.15.0\n)\n", "mage"},
+		"no module":         {byMage + ".exe", "", "mage"},
+		"an older mage":     {byMage[:len(byMage)-24], "", "mage"},
+		"mage -compile":     {"./ci", "module x\n\ntool github.com/magefile/mage\n", "./ci"},
+		"found on PATH":     {"ci", "", "ci"},
+		"a space in it":     {"/my tools/ci", "", "'/my tools/ci'"},
+		"a digest, shorter": {"/x/0123456789abcdef", "", "/x/0123456789abcdef"},
+	} {
+		dir := t.TempDir()
+		sub := filepath.Join(dir, "a", "b")
+		if err := os.MkdirAll(sub, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if c.goMod != "" {
+			if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(c.goMod), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := mageCommand(c.program, sub); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestCommandOnPath: a compiled magefile on PATH is called by its name.
+func TestCommandOnPath(t *testing.T) {
+	program, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("go is not on PATH")
+	}
+	if got := mageCommand(program, t.TempDir()); got != filepath.Base(program) {
+		t.Errorf("%s is called %q", program, got)
+	}
+}
+
+// TestNextStep prints options and targets of an advice as the user types them.
+func TestNextStep(t *testing.T) {
+	c := New(noVariables, io.Discard, io.Discard)
+	c.mage, c.Dir = "./ci", t.TempDir()
+	save := failure.Option("DeskFile.Note", "") + "; " + failure.Option("Desk.Reflash", "true") + " and " +
+		failure.Option("which", "a b}=%{") + " " + failure.Option("dir", "it's") + ": " + failure.Target("board:show") +
+		" {it}"
+	const want = "SAVE=1 ./ci devices; FORCE=1 and DEVICE='a b}=%{' PROJECT='it'\\''s': ./ci board:show {it}"
+	if got := c.NextStep(failure.New(failure.Config, save, "x")); got != want {
+		t.Errorf("next step %q, want %q", got, want)
+	}
+	c.env = func(name string) string { return map[string]string{"OPTIONS": "arena_kib=8 log_level=error"}[name] }
+	larger := failure.New(failure.Config, failure.Option("Spec.Options", "arena_kib=16"), "x")
+	if got := c.NextStep(larger); got != "OPTIONS='log_level=error arena_kib=16'" {
+		t.Errorf("next step %q loses an option", got)
+	}
+	if got := c.Mage("build wear"); got != "./ci build wear" {
+		t.Errorf("command line %q", got)
+	}
+}
+
+// TestImportedAs: targets that a magefile imports under a name are called by it, as the user has called one.
+func TestImportedAs(t *testing.T) {
+	for want, args := range map[string][]string{
+		"mage build board:show":       {"cache:list", "ci"},
+		"mage bs:build bs:board:show": {"-v", "Bs:Cache:List"},
+	} {
+		console := &Console{mage: "mage", args: args, step: "cache:list"}
+		if got := console.Mage("build board:show"); got != want {
+			t.Errorf("%q: %q, want %q", args, got, want)
+		}
+	}
+}
+
+// TestAdviceIsData: the text that a user types for a target or an option is in package console only, since it differs:
+// a user's command, or a name under which a magefile imports the targets. The code of targets may name variables, but
+// no library may, because Go programs have none.
+func TestAdviceIsData(t *testing.T) {
+	variable := regexp.MustCompile(`\b(` + strings.Join(slices.Collect(maps.Values(variables)), "|") + `)=`)
+	for _, file := range sources(t) {
+		dir := path.Dir(file)
+		commandLine := slices.Contains([]string{
+			"targets", "internal/boardsmithjson", "internal/testkit/drawn", "targets/internal/inputs",
+			"targets/internal/toolbox", "targets/internal/tuning",
+		}, dir)
+		for _, text := range stringsOf(t, file) {
+			if dir != "failure" && typedMage.MatchString(text) || !commandLine && variable.MatchString(text) {
+				t.Errorf("%s: %q", file, text)
+			}
+		}
+	}
+}
+
+// TestAdviceHasInputs: each option that an advice names has an input, or a target.
+func TestAdviceHasInputs(t *testing.T) {
+	option := regexp.MustCompile(`failure\.Option\("([^"]+)"`)
+	used := map[string]bool{}
+	for _, file := range sources(t) {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range option.FindAllSubmatch(text, -1) {
+			name := string(m[1])
+			used[name] = true
+			if variables[name] == "" && name != saveDevices {
+				t.Errorf("%s: option %s has no input", file, name)
+			}
+		}
+	}
+	for name := range variables {
+		if !used[name] {
+			t.Errorf("option %s is not used", name)
+		}
+	}
+}
+
+// sources lists boardsmith's Go files by slash paths, without tests, this package and boardsmith's own checks.
+func sources(t *testing.T) (list []string) {
+	t.Helper()
+	root := os.DirFS(filepath.Join("..", "..", ".."))
+	err := fs.WalkDir(root, ".", func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || file != "." && d.Name()[0] == '.' || file == "tools" ||
+			file == "targets/develop" || file == "targets/internal/console"):
+			return fs.SkipDir
+		case !d.IsDir() && strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go"):
+			list = append(list, file)
+		}
+		return nil
+	})
+	if err != nil || len(list) < 100 {
+		t.Fatalf("%d files: %v", len(list), err)
+	}
+	return list
+}
+
+var typedMage = regexp.MustCompile(`go tool mage|\bmage [a-z]`)
+
+// stringsOf returns the values of a Go file's string literals.
+func stringsOf(t *testing.T, file string) []string {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "..", file), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	ast.Inspect(f, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			text, err := strconv.Unquote(lit.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, text)
+		}
+		return true
+	})
+	return all
+}

@@ -1,0 +1,101 @@
+//go:build !windows
+
+package toolbox
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/targets/internal/console"
+)
+
+// TestFind looks for a program in the three places that may have it, the first of which wins.
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	program := func(folder string) string {
+		path := filepath.Join(dir, folder, "pyocd")
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	t.Setenv("BOARDSMITH_HOME", filepath.Join(dir, "home"))
+	t.Setenv("PATH", filepath.Join(dir, "bin"))
+	variable := ""
+	env := func(name string) string { return map[string]string{"PYOCD": variable}[name] }
+	find := func(want string) {
+		t.Helper()
+		if got, err := Find(env, "pyocd"); got != want || err != nil {
+			t.Errorf("found %q, %v, want %q", got, err, want)
+		}
+	}
+	if got, err := Find(env, "pyocd"); failure.Of(err) != failure.ToolMissing {
+		t.Errorf("nothing is installed: %q, %v", got, err)
+	}
+	folder, err := pythonDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	below, err := filepath.Rel(dir, filepath.Join(folder, pythonPrograms()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	find(program(below))
+	find(program("bin"))
+	variable = program("mine")
+	find(variable)
+	variable = filepath.Join(dir, "none")
+	if got, err := Find(env, "pyocd"); failure.Of(err) != failure.ToolMissing {
+		t.Errorf("PYOCD is not a program: %q, %v", got, err)
+	}
+}
+
+// TestFindRelative: a tool that a variable names by a relative path is found from every working folder, by a link too.
+func TestFindRelative(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.Mkdir("my tools", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("tool", []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../tool", "my tools/tool"); err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{"openocd", "pyocd", "west", "gdb-multiarch"} {
+		env := func(name string) string { return map[string]string{variableOf(program): "my tools/tool"}[name] }
+		if got, err := Find(env, program); err != nil || got != filepath.Join(dir, "my tools", "tool") {
+			t.Errorf("%s: %q, %v", program, got, err)
+		}
+	}
+}
+
+// TestProbeSlow: a tool that has not ended in time is not one to install again.
+func TestProbeSlow(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	f := Probe(ctx, Tool{Command: []string{"sleep", "60"}})
+	if f.Installed || !strings.Contains(f.Reason, "sleep 60 has not ended") || !strings.Contains(f.Fix, "repeat") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestFixCanBePasted: a command without anything around it.
+func TestFixCanBePasted(t *testing.T) {
+	var printed strings.Builder
+	c := console.New(func(string) string { return "" }, &printed, io.Discard)
+	Print(c, Finding{Tool: Tool{Name: "pyocd", Python: "pyocd==0.36.0"}, Reason: "not on PATH"})
+	if !strings.HasSuffix(printed.String(), "; get it with: "+c.Mage("setup")+"\n") {
+		t.Error(printed.String())
+	}
+}

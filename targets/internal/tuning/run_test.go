@@ -1,0 +1,96 @@
+package tuning
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/targets/internal/console"
+	"github.com/boardsmith/boardsmith/targets/internal/inputs"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// TestAllFailedConfirmationsAreAnError: confirmations that all failed on a kind of board are an error of the first
+// one's class; one that succeeded, or failures of the candidates themselves, are not.
+func TestAllFailedConfirmationsAreAnError(t *testing.T) {
+	timed := func(id, of, kind string) tune.Result {
+		return tune.Result{ID: id, Confirms: of, Kind: kind, Time: &rpc.Stats{N: 3, Median: 1}}
+	}
+	failed := func(id, of, kind string) tune.Result {
+		return tune.Result{
+			ID: id, Confirms: of, Kind: kind, Failure: &tune.Failure{Class: failure.Boot, Message: "no answer"},
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		results []tune.Result
+		want    string
+	}{
+		{"nothing was confirmed", []tune.Result{timed("a", "", "x"), failed("b", "", "x")}, ""},
+		{"one of two", []tune.Result{timed("a@flash", "a", "x"), failed("b@flash", "b", "x")}, ""},
+		{
+			"none",
+			[]tune.Result{timed("a", "", "x"), failed("a@flash", "a", "x"), failed("b@flash", "b", "x")},
+			"2 of 2 candidates failed in flash on board x; the first, a@flash: no answer",
+		},
+		{
+			"none on one of two kinds",
+			[]tune.Result{timed("a@flash", "a", "x"), failed("b@flash", "b", "y")},
+			"1 of 1 candidates failed in flash on board y; the first, b@flash: no answer",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := noneConfirmed(c.results)
+			if c.want == "" && err != nil ||
+				c.want != "" && (failure.Of(err) != failure.Boot || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s: %v, want %q", c.name, err, c.want)
+			}
+		})
+	}
+}
+
+// TestServedBoards: the time of sessions that name none is TIMEOUT's, and a server's own without one; as root, a
+// process of this computer is served with FORCE only.
+func TestServedBoards(t *testing.T) {
+	for _, c := range []struct {
+		env  map[string]string
+		want time.Duration
+	}{
+		{map[string]string{}, 0},
+		{map[string]string{"TIMEOUT": "5m"}, 5 * time.Minute},
+	} {
+		c.env["BOARD"], c.env["FORCE"] = "mps2_an386,host", "1"
+		job := jobOf(t, c.env)
+		all, err := job.servedBoards(ServeInputs{Listen: "127.0.0.1:0"})
+		if err != nil || len(all) != 2 || all[1].options.SessionTimeout != c.want || all[0].isProcess || !all[1].isProcess {
+			t.Errorf("%v: %+v, %v", c.env, all, err)
+		}
+		job.In.Force = false
+		for word, refused := range map[string]bool{"host": true, "host=second": true, "mps2_an386": false} {
+			if _, err := job.isProcess(word, true); (err != nil) != refused || err != nil && failure.Of(err) != failure.Config {
+				t.Errorf("%s as root: %v", word, err)
+			}
+		}
+	}
+}
+
+func init() { console.Declare("", inputs.Variables{}) }
+
+func jobOf(t *testing.T, env map[string]string) *Job {
+	t.Helper()
+	c := console.New(func(name string) string { return env[name] }, io.Discard, io.Discard)
+	source := inputs.Source{
+		Dir: t.TempDir(), Load: func(*inputs.Inputs) (*inputs.Recorded, error) { return nil, nil },
+	}
+	if err := c.Read(&source.Variables); err != nil {
+		t.Fatal(err)
+	}
+	in, err := inputs.Resolve(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Job{Console: c, In: in}
+}
