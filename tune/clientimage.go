@@ -26,7 +26,7 @@ type boardFacts struct {
 // A prepared is what Prepare returns.
 type prepared struct {
 	Tier   Tier              `json:"tier"`
-	Reason string            `json:"why"`
+	Reason string            `json:"reason"`
 	Keeps  bool              `json:"keeps_image,omitempty"` // as Device.KeepsImage
 	Worn   *device.WearError `json:"worn,omitempty"`        // why it was not written
 }

@@ -52,13 +52,13 @@ type Result struct {
 	Board     string `json:"board,omitempty"` // name of the place in this run; "": not measured at one
 	Image     string `json:"image,omitempty"` // build id of the firmware
 	Tier      Tier   `json:"tier,omitempty"`
-	Reason    string `json:"why,omitempty"`  // for the tier
-	Toolchain string `json:"made,omitempty"` // as project.Project.Toolchain returns it, with a digest of the firmware
+	Reason    string `json:"reason,omitempty"`    // for the tier
+	Toolchain string `json:"toolchain,omitempty"` // as project.Project.Toolchain returns it, with a digest of the firmware
 	// SameAs is the ID of a candidate with the same bytes that was measured in place of this one; it is among the run's
 	// results.
-	SameAs string `json:"same,omitempty"`
+	SameAs string `json:"same_as,omitempty"`
 	// Confirms is the ID of the candidate that Run.Confirm measured again with this result; "" for all other results.
-	Confirms string `json:"of,omitempty"`
+	Confirms string `json:"confirms,omitempty"`
 
 	Time    *rpc.Stats `json:"time,omitempty"`    // seconds per call; nil: see Failure
 	Samples []float64  `json:"samples,omitempty"` // seconds per call

@@ -97,12 +97,12 @@ func (c Command) Run(ctx context.Context) error {
 
 // Capture is Run, and returns the first 64 KiB of each stream, also after a failure.
 func (c Command) Capture(ctx context.Context) (stdout, stderr string, err error) {
-	var both, out, errs keeper
+	var both, out, errs excerpt
 	err = c.run(ctx, &both, &out, &errs)
 	return string(out.head), string(errs.head), err
 }
 
-func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
+func (c Command) run(ctx context.Context, both, out, errs *excerpt) error {
 	inner, cancel := ctx, context.CancelFunc(func() {})
 	if c.Timeout > 0 {
 		inner, cancel = context.WithTimeoutCause(ctx, c.Timeout, ErrTooLong)

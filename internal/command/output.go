@@ -7,51 +7,51 @@ import (
 	"sync"
 )
 
-// A keeper keeps the beginning and the end of the data written to its streams.
-type keeper struct {
+// An excerpt keeps the beginning and the end of the data written to its streams.
+type excerpt struct {
 	mu         sync.Mutex
 	head, tail []byte
 }
 
 // stream returns one of the program's outputs, which calls line for each line.
-func (k *keeper) stream(line func(string)) *stream { return &stream{k: k, line: line} }
+func (e *excerpt) stream(line func(string)) *stream { return &stream{e: e, line: line} }
 
-func (k *keeper) add(p []byte) {
-	if room := headBytes - len(k.head); room > 0 {
+func (e *excerpt) add(p []byte) {
+	if room := headBytes - len(e.head); room > 0 {
 		n := min(room, len(p))
-		k.head, p = append(k.head, p[:n]...), p[n:]
+		e.head, p = append(e.head, p[:n]...), p[n:]
 	}
-	k.tail = append(k.tail, p...)
-	if extra := len(k.tail) - tailBytes; extra > 0 {
-		k.tail = append(k.tail[:0], k.tail[extra:]...)
+	e.tail = append(e.tail, p...)
+	if extra := len(e.tail) - tailBytes; extra > 0 {
+		e.tail = append(e.tail[:0], e.tail[extra:]...)
 	}
 }
 
-func (k *keeper) text() string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return string(k.head) + string(k.tail)
+func (e *excerpt) text() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return string(e.head) + string(e.tail)
 }
 
-// A stream passes on whole lines, and the rest at its end. The keeper gets them whole, too: one stream's lines do not
+// A stream passes on whole lines, and the rest at its end. The excerpt gets them whole, too: one stream's lines do not
 // come into another's. Of a longer line than the head, it gets pieces.
 type stream struct {
-	k    *keeper
+	e    *excerpt
 	line func(string)
 	part []byte // of a line, for line
-	rest []byte // of a line, for the keeper
+	rest []byte // of a line, for the excerpt
 }
 
 func (s *stream) Write(p []byte) (int, error) {
-	s.k.mu.Lock()
-	defer s.k.mu.Unlock()
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
 	whole := bytes.LastIndexByte(p, '\n') + 1
 	if len(s.rest)+len(p)-whole > headBytes {
 		whole = len(p)
 	}
 	if whole > 0 {
-		s.k.add(s.rest)
-		s.k.add(p[:whole])
+		s.e.add(s.rest)
+		s.e.add(p[:whole])
 		s.rest = s.rest[:0]
 	}
 	s.rest = append(s.rest, p[whole:]...)
@@ -82,9 +82,9 @@ func (s *stream) handOn() {
 
 // end passes on a last line without newline. No write may follow.
 func (s *stream) end() {
-	s.k.mu.Lock()
-	defer s.k.mu.Unlock()
-	s.k.add(s.rest)
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	s.e.add(s.rest)
 	if len(s.part) > 0 {
 		s.handOn()
 	}

@@ -14,9 +14,9 @@ import (
 
 // columns are the columns of WriteCSV, in order.
 var columns = []string{
-	"id", "kind", "board", "image", "tier", "same", "median_s", "mean_s", "min_s", "max_s", "stddev_s", "low95_s",
+	"id", "kind", "board", "image", "tier", "same_as", "median_s", "mean_s", "min_s", "max_s", "stddev_s", "low95_s",
 	"high95_s", "samples_s", "cut", "class", "blame", "retry", "message", "base", "bytes", "build_s", "wait_s", "load_s",
-	"run_s", "finished", "platform", "made",
+	"run_s", "finished", "platform", "toolchain",
 }
 
 // WriteCSV writes a header, and a line for each result in the order given (RFC 4180, lines end with a newline alone).

@@ -227,7 +227,7 @@ type Flash struct {
 	Programmer string        `json:"programmer"`
 	Image      string        `json:"image"` // SHA-256 of the ELF file
 	BuildID    string        `json:"build_id"`
-	Reason     string        `json:"why"`
+	Reason     string        `json:"reason"`
 	Bytes      int64         `json:"bytes"`           // written
 	Sectors    int           `json:"sectors"`         // erased
 	Class      failure.Class `json:"class,omitempty"` // class of its failure; "" means that it was verified and answered

@@ -135,7 +135,7 @@ type Flash struct {
 	Image
 	Wrote  int64  `json:"wrote"`  // bytes
 	Erased int    `json:"erased"` // sectors
-	Reason string `json:"why"`    // reason of the decision
+	Reason string `json:"reason"` // reason of the decision
 	// `chip:` and its unique id, or `probe:` and its serial until a firmware has answered
 	Device     string   `json:"device"`
 	Programmer string   `json:"programmer"`
@@ -193,7 +193,7 @@ type Wear struct {
 	Probe    string        `json:"probe"`
 	BuildID  string        `json:"build_id"` // of the image
 	Dirty    bool          `json:"dirty"`    // a flash was started and not verified
-	Reason   string        `json:"why"`      // the last decision
+	Reason   string        `json:"reason"`   // the last decision
 	Verified string        `json:"verified"` // the time of the last verification
 	Flashes  int           `json:"flashes"`  // that wrote something
 	Failures int           `json:"failures"` // of these, that failed
@@ -586,7 +586,7 @@ type Tuned struct {
 	// of one candidate, when it has finished or was finished before: its archive's name, its configuration or its flags
 	ID string `json:"id"`
 	// of a candidate that `CONFIRM` measured again: the `id` of its first result
-	Of     string   `json:"of"`
+	Of     string   `json:"confirms"`
 	Board  string   `json:"board"`              // the kind of board
 	Place  string   `json:"place"`              // the place that measured it
 	Median *float64 `json:"median_s,omitempty"` // seconds per call
