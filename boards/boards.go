@@ -30,8 +30,8 @@ type Board struct {
 	// what the board's files lack becomes known when firmware is built (Complete), and is not checked before
 	Partial bool `json:"partial,omitzero"`
 
-	Memory []Region `json:"memory,omitzero"` // the memory map; none for a process
-	Place  Place    `json:"place,omitzero"`  // which region holds what
+	Memory []Region `json:"memory,omitzero" key:"Name"` // the memory map; none for a process
+	Place  Place    `json:"place,omitzero"`             // which region holds what
 	// address in the code's region at which everything that depends on the model starts; 0 means right after the rest
 	ModelAt       Number `json:"model_at,omitzero"`
 	ArenaKiB      int    `json:"arena_kib,omitzero"`      // KiB of memory for tensors and the runtime
@@ -109,14 +109,14 @@ type SVDExcept struct {
 
 // A Region is one range of the memory map.
 type Region struct {
-	Name        string `json:"name,omitzero" is:"required region"`
+	Name        string `json:"name,omitzero" is:"required name"`
 	Origin      Number `json:"origin,omitzero" is:"/8"`        // first address
 	Size        Number `json:"size,omitzero" is:"required /8"` // bytes
 	Exec        bool   `json:"exec,omitzero"`                  // code can run from it
 	Nonvolatile bool   `json:"nonvolatile,omitzero"`
 	// erase units from the origin on; none if the memory is not erased
-	Sectors     []Sectors `json:"sectors,omitzero"`
-	EraseCycles int       `json:"erase_cycles,omitzero" is:"0..2147483647"` // rated; 0 means not limited
+	Sectors     []Sectors `json:"sectors,omitzero" with:"nonvolatile"`
+	EraseCycles int       `json:"erase_cycles,omitzero" is:"0..2147483647" with:"sectors"` // rated; 0 means not limited
 	// reserved for a bootloader, for example: never linked to, erased or written
 	Reserved bool `json:"reserved,omitzero"`
 	// false: the core's data cache, if it has one, does not hold its contents; default: the opposite of DMA
@@ -125,9 +125,9 @@ type Region struct {
 	// C function, void f(void), that is called before the memory is used; "" if the chip's start makes it usable
 	Init string `json:"init,omitzero" is:"identifier"`
 	// of flash besides that of the code: the programmer that can write it; "" means none
-	Programmer string `json:"programmer,omitzero"`
+	Programmer string `json:"programmer,omitzero" with:"sectors"`
 	// of such flash: "firmware", if no programmer can read it back; "" means that the programmer reads it
-	Verify string `json:"verify,omitzero" is:"firmware|"`
+	Verify string `json:"verify,omitzero" is:"firmware|" with:"programmer"`
 }
 
 // verifyByFirmware is the value of Region.Verify for memory that only the firmware can read.

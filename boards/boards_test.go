@@ -262,7 +262,7 @@ func TestBadFiles(t *testing.T) {
 		{
 			"nothing to verify", "{" + rest + ",\n\"memory\": [\n" + `{"name": "a", "size": 1024, ` +
 				`"nonvolatile": true, "sectors": [{"count": 1, "size": 1024}], "verify": "firmware"}]}`,
-			`x.json:3: memory: region "a": verify has no effect without programmer`,
+			`x.json:3: memory[0].verify: it is only for programmer`,
 		},
 		{"wrong type", "{" + rest + ",\n\"doc\": 3}", `x.json:2: doc: a number, where a text belongs`},
 		{"syntax", "{" + rest + ",\n\"doc\": }", `x.json:2: invalid character`},
@@ -356,17 +356,20 @@ func TestBadFiles(t *testing.T) {
 			"\"exec\": true, \"nonvolatile\": true}]}", `x.json:2: place.data: region "rom" cannot be written to`},
 		{
 			"sectors too small", "{" + rest +
-				",\n\"memory\": [{\"name\": \"a\", \"size\": 4096, \"sectors\": [{\"count\": 3, \"size\": 1024}]}]}",
+				",\n\"memory\": [{\"name\": \"a\", \"size\": 4096, \"nonvolatile\": true, " +
+				"\"sectors\": [{\"count\": 3, \"size\": 1024}]}]}",
 			`x.json:2: memory: region "a": its sectors add up to 3072 bytes, not to 4096`,
 		},
 		{
 			"sectors too large", "{" + rest +
-				",\n\"memory\": [{\"name\": \"a\", \"size\": 4096, \"sectors\": [{\"count\": 3, \"size\": 2048}]}]}",
+				",\n\"memory\": [{\"name\": \"a\", \"size\": 4096, \"nonvolatile\": true, " +
+				"\"sectors\": [{\"count\": 3, \"size\": 2048}]}]}",
 			`x.json:2: memory: region "a": its sectors are larger than its 4096 bytes`,
 		},
 		{
 			"sectors without size", "{" + rest +
-				",\n\"memory\": [{\"name\": \"a\", \"size\": 4096, \"sectors\": [{\"count\": 3}]}]}",
+				",\n\"memory\": [{\"name\": \"a\", \"size\": 4096, \"nonvolatile\": true, " +
+				"\"sectors\": [{\"count\": 3}]}]}",
 			`x.json:2: memory[0].sectors[0].size: missing`,
 		},
 		{
@@ -376,7 +379,7 @@ func TestBadFiles(t *testing.T) {
 		{
 			"two of a name", "{" + rest +
 				",\n\"memory\": [{\"name\": \"a\", \"size\": 8},\n{\"name\": \"a\", \"origin\": 8, \"size\": 8}]}",
-			`x.json:3: memory: there are two regions "a"`,
+			`x.json:3: memory[1]: "a" is there twice`,
 		},
 		{
 			"negative number", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": -4}]}",

@@ -8,16 +8,10 @@ import (
 	"maps"
 	"math/bits"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-)
-
-var (
-	symbolRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	regionRE = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 )
 
 // check returns the first error in the merged board, with file and line.
@@ -159,21 +153,16 @@ var rules = []rule{
 		return notEqual(b.Timer.Hz, "core_hz, which systick counts", b.CoreHz)
 	}},
 	{"functions", func(b *Board) string {
-		return repeated("the name", b.Functions, func(f Function) string { return f.Name })
+		// Of the levels together: jsonfile checks the elements of one file.
+		names := map[string]bool{}
+		for _, f := range b.Functions {
+			if names[f.Name] {
+				return fmt.Sprintf("the name %q is there twice", f.Name)
+			}
+			names[f.Name] = true
+		}
+		return ""
 	}},
-	{"svd_except", func(b *Board) string {
-		return repeated("the name", b.excepted(), func(name string) string { return name })
-	}},
-	{"sources", func(b *Board) string {
-		return repeated("the file", b.Sources, func(s Source) string { return s.Name })
-	}},
-}
-
-func (b *Board) excepted() (names []string) {
-	for _, e := range b.SVDExcept {
-		names = append(names, e.Names...)
-	}
-	return names
 }
 
 func (b *Board) checkRest() error {
@@ -188,17 +177,6 @@ func (b *Board) checkRest() error {
 func notEqual(value int, field string, other int) string {
 	if value != other {
 		return fmt.Sprintf("%d is not %s: %d", value, field, other)
-	}
-	return ""
-}
-
-func repeated[T any](item string, list []T, key func(T) string) string {
-	keys := map[string]bool{}
-	for _, e := range list {
-		if keys[key(e)] {
-			return fmt.Sprintf("%s %q is there twice", item, key(e))
-		}
-		keys[key(e)] = true
 	}
 	return ""
 }
@@ -232,9 +210,6 @@ func (b *Board) checkMemory() error {
 			return b.wrong(at, "region %q wraps around", r.Name)
 		}
 		for _, q := range b.Memory[:i] {
-			if r.Name == q.Name {
-				return b.wrong(at, "there are two regions %q", r.Name)
-			}
 			if r.overlaps(q) {
 				return b.wrong(at, "regions %q and %q overlap", q.Name, r.Name)
 			}
@@ -295,16 +270,8 @@ func (r Region) checkSectors() error {
 	return nil
 }
 
-// checkErase reports erase units where nothing is erased, and those that no flash has: their sizes divide their
-// addresses.
+// checkErase reports erase units that no flash has: their sizes divide their addresses.
 func (r Region) checkErase() error {
-	switch {
-	case len(r.Sectors) > 0 && !r.Nonvolatile:
-		return fmt.Errorf("region %q has sectors, which only nonvolatile memory has", r.Name)
-	case r.EraseCycles > 0 && len(r.Sectors) == 0:
-		return fmt.Errorf("region %q: erase_cycles has no effect without sectors", r.Name)
-	}
-
 	at := r.Origin
 	for _, s := range r.Sectors {
 		if at%s.Size != 0 {

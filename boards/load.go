@@ -21,7 +21,6 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
@@ -123,7 +122,7 @@ func (b *Board) OwnFile() (text []byte, err error) {
 	if b.Dir == "" {
 		text, err = fs.ReadFile(shipped, b.Name+".json")
 	} else {
-		text, err = readLimited(os.DirFS(b.Dir), b.Name+".json")
+		text, err = jsonfile.Read(os.DirFS(b.Dir), b.Name+".json")
 	}
 
 	if err != nil {
@@ -316,9 +315,12 @@ func parentMissing(err error, level, name string, shelves []shelf) error {
 // read returns the first shelf's file of that name, its name for messages, and its folder on disk, absolute.
 func read(shelves []shelf, file string) (data []byte, where, dir string, err error) {
 	for _, s := range shelves {
-		data, err = readLimited(s.files, file)
+		data, err = jsonfile.Read(s.files, file)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", file, err)
 		}
 		if s.dir == "" {
 			return data, "boards/" + file, "", err
@@ -327,18 +329,6 @@ func read(shelves []shelf, file string) (data []byte, where, dir string, err err
 		return data, filepath.Join(s.shown, file), filepath.Dir(filepath.Join(s.dir, file)), err
 	}
 	return nil, "", "", fmt.Errorf("%s: %w", file, fs.ErrNotExist)
-}
-
-func readLimited(files fs.FS, name string) ([]byte, error) {
-	info, err := fs.Stat(files, name)
-	if err != nil {
-		return nil, err
-	}
-
-	if info.Size() > boardfile.MaxFileBytes || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a board file: not a plain file under 1 MiB", name)
-	}
-	return fs.ReadFile(files, name)
 }
 
 // merge sets the fields that a file below the board's files has; lines are those of the file.

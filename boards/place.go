@@ -29,7 +29,7 @@ type Place struct {
 	Parameters string `json:"parameters,omitzero"` // constants of the model; "" means where code is
 	Packet     string `json:"packet,omitzero"`     // the RPC server with its packet buffer; "" means in the arena
 	// named pools of the model, by name; others lie in the arena, and pools of constants with the parameters
-	Pools map[string]string `json:"pools,omitzero"`
+	Pools map[string]string `json:"pools,omitzero" keys:"identifier"`
 }
 
 // StackRegion returns the region of the stack, or "" on a board without a memory map.
@@ -124,13 +124,13 @@ func parsePlace(text string) (Place, error) {
 
 	for word := range strings.SplitSeq(text, ",") {
 		part, region, ok := strings.Cut(word, "=")
-		if !ok || !regionRE.MatchString(region) {
+		if !ok || region == "" {
 			return p, fmt.Errorf("%q is not PART=REGION", word)
 		}
 
 		field := fields[part]
 		if pool, isPool := strings.CutPrefix(part, poolPrefix); isPool {
-			if !symbolRE.MatchString(pool) || p.Pools[pool] != "" {
+			if jsonfile.CheckValue(pool, "identifier") != nil || p.Pools[pool] != "" {
 				return p, fmt.Errorf("%q names no pool, or one for the second time", word)
 			}
 			if p.Pools == nil {
@@ -280,10 +280,6 @@ func (b *Board) checkPart(p placed) error {
 		names[i] = r.Name
 	}
 
-	if pool, ok := strings.CutPrefix(p.part, poolPrefix); ok && !symbolRE.MatchString(pool) {
-		return b.wrong("place.pools", "%q is not the name of a pool, which is a C identifier", pool)
-	}
-
 	r, ok := b.Region(p.region)
 	switch {
 	case !ok:
@@ -331,21 +327,14 @@ func (r Region) checkAccess() error {
 	return nil
 }
 
-// checkProgrammer returns an error for a programmer that does not exist, or of memory that is not flash.
+// checkProgrammer returns an error for a programmer that does not exist.
 func (r Region) checkProgrammer() error {
 	// All but NoProgrammer.
 	names := Programmers()[1:]
 
-	switch {
-	case r.Programmer == "" && r.Verify == "":
-		return nil
-	case !r.Nonvolatile || len(r.Sectors) == 0:
-		return fmt.Errorf("region %q: only flash with sectors has a programmer", r.Name)
-	case r.Programmer != "" && !slices.Contains(names, r.Programmer):
+	if r.Programmer != "" && !slices.Contains(names, r.Programmer) {
 		return fmt.Errorf("region %q: programmer: %q is none of %s%s", r.Name, r.Programmer, strings.Join(names, ", "),
 			jsonfile.DidYouMean(r.Programmer, names))
-	case r.Programmer == "":
-		return fmt.Errorf("region %q: verify has no effect without programmer", r.Name)
 	}
 	return nil
 }

@@ -281,7 +281,7 @@ func TestLibraryErrors(t *testing.T) {
 		{"nn plain", "objects.h", "library objects has it: generate with Spec.Libraries=nn,plain,objects"},
 		{"nn objects heads", "plain_one", "library plain has it: generate with Spec.Libraries=nn,objects,heads,plain"},
 		{e.Path[0] + "/boards", "library.json", "name the folder"},
-		{"kernels.a", "library kernels.a: a library consists of sources", "in objects of the model"},
+		{"kernels.a", "library kernels.a: kernels.a/library.json: ", "belongs to objects of the model"},
 	}, 2) {
 		spec := Spec{Board: "with_host", Model: mlftest.Tiny(t, nil), Libraries: strings.Fields(c.libraries)}
 		p, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec, e)

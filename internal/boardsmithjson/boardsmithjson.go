@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -20,7 +19,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
 )
 
@@ -29,9 +27,6 @@ const Name = "boardsmith.json"
 
 // LockName is the file beside it with the commits of branches and tags.
 const LockName = "boardsmith.lock.json"
-
-// maxConfigBytes limits the file; a real one has a few hundred bytes.
-const maxConfigBytes = 1 << 20
 
 // A Choice holds the inputs that boardsmith.json can set, for all targets and for each named one. "" means not set.
 type Choice struct {
@@ -94,12 +89,12 @@ func Find(dir string) (*Config, error) {
 	}
 	for {
 		file := filepath.Join(dir, Name)
-		data, err := readSmall(file)
+		data, err := jsonfile.Read(os.DirFS(dir), Name)
 		switch {
 		case err == nil:
 			return parse(file, data)
 		case !errors.Is(err, fs.ErrNotExist):
-			return nil, failure.Errorf(failure.Config, "%w", err)
+			return nil, failure.Errorf(failure.Config, "%s: %w", file, err)
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
@@ -107,22 +102,6 @@ func Find(dir string) (*Config, error) {
 		}
 		dir = up
 	}
-}
-
-func readSmall(file string) ([]byte, error) {
-	f, err := plainfile.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxConfigBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxConfigBytes {
-		return nil, fmt.Errorf("%s is larger than 1 MiB", file)
-	}
-	return data, nil
 }
 
 // parse reads the file's text; its relative paths become paths below the file's folder.

@@ -5,7 +5,6 @@ package firmware
 import (
 	"cmp"
 	"debug/elf"
-	"fmt"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -21,7 +20,7 @@ type Landmarks struct {
 	Stacks     []Place `json:"stacks,omitempty"`     // the thread's stack, then the handlers'
 	Folders    Folders `json:"folders,omitzero"`     // where the sources lie
 	// Protocol is what the firmware speaks: "" is RPC, Lines that of standalone firmware
-	Protocol string `json:"protocol,omitempty"`
+	Protocol string `json:"protocol,omitempty" is:"lines|"`
 }
 
 // Lines is the Protocol of standalone firmware (boardsmith.md, "Standalone firmware").
@@ -30,8 +29,8 @@ const Lines = "lines"
 // Folders name the folders of a project for the archive's files and for the runtime. The paths of objects, below the
 // build folder, and of sources in debugging information begin with them, too.
 type Folders struct {
-	Model   string `json:"model,omitempty"`   // "" is "model"
-	Runtime string `json:"runtime,omitempty"` // "" is "crt"
+	Model   string `json:"model,omitempty" is:"inside"`   // "" is "model"
+	Runtime string `json:"runtime,omitempty" is:"inside"` // "" is "crt"
 }
 
 // OfModel is the archive's folder.
@@ -48,10 +47,10 @@ func (f Folders) InRuntime(name string) bool { return strings.HasPrefix(name, f.
 
 // A Place is a symbol with its size, the range between two symbols, or a section.
 type Place struct {
-	Symbol  string `json:"symbol,omitempty"`
-	Else    string `json:"else,omitempty"` // the symbol in images without Symbol, as settings of a build decide
-	End     string `json:"end,omitempty"`  // the symbol after it; "" if Symbol has a size
-	Section string `json:"section,omitempty"`
+	Symbol  string `json:"symbol,omitempty" is:"either"`
+	Else    string `json:"else,omitempty" with:"symbol"` // the symbol in images without Symbol, as settings of a build decide
+	End     string `json:"end,omitempty" with:"symbol"`  // the symbol after it; "" if Symbol has a size
+	Section string `json:"section,omitempty" is:"either"`
 	// of a part: images that no programmer writes, because they run from RAM or are programs, may lack it
 	Optional bool `json:"optional,omitempty"`
 }
@@ -61,33 +60,6 @@ type Range struct{ Start, End uint64 }
 
 // Size is its number of bytes.
 func (r Range) Size() uint64 { return r.End - r.Start }
-
-// Check returns an error for a place without a name, or with two kinds of name.
-func (l Landmarks) Check() error {
-	for _, p := range append(append([]Place{}, l.Parts...), l.Stacks...) {
-		if err := p.check(); err != nil {
-			return err
-		}
-	}
-	for _, p := range []Place{l.Kept, l.ResetCause} {
-		if err := p.check(); p != (Place{}) && err != nil {
-			return err
-		}
-	}
-	if l.Protocol != "" && l.Protocol != Lines {
-		return fmt.Errorf("protocol %q is neither empty nor %q", l.Protocol, Lines)
-	}
-	return nil
-}
-
-func (p Place) check() error {
-	if (p.Symbol == "") == (p.Section == "") || p.Section != "" && p.End != "" ||
-		p.Else != "" && (p.Symbol == "" || p.End != "") {
-		return fmt.Errorf("landmark %q: name a symbol, perhaps with another one in else, a symbol and an end, or a section",
-			p.String())
-	}
-	return nil
-}
 
 func (p Place) String() string {
 	if p.Else != "" {

@@ -3,7 +3,6 @@
 package gitfolder
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,15 +17,12 @@ import (
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )
 
-const (
-	pinsFormat   = 1
-	maxPinsBytes = 1 << 20
-)
+const pinsFormat = 1
 
 // pins is the lock file.
 type pins struct {
-	Format  int               `json:"format"`
-	Commits map[string]string `json:"commits"` // by URL@REVISION
+	Format  int               `json:"format" is:"required 1|"`
+	Commits map[string]string `json:"commits" is:"commit"` // by URL@REVISION
 }
 
 // pinned returns the commit of a revision in the lock file, "" if it has none.
@@ -68,34 +64,18 @@ func readPins(file string) (pins, error) {
 	const next = "restore it from version control, or remove it: then branches and tags are looked up again"
 	p := pins{Format: pinsFormat, Commits: map[string]string{}}
 
-	data, err := os.ReadFile(file)
+	data, err := jsonfile.Read(os.DirFS(filepath.Dir(file)), filepath.Base(file))
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil
 	}
 	if err != nil {
-		return p, plainfile.Error("read", file, err)
+		return p, failure.New(failure.Config, next, "%s: %w", file, err)
 	}
-	if len(data) > maxPinsBytes {
-		return p, failure.New(failure.Config, next, "%s is larger than 1 MiB", file)
+	if _, err := jsonfile.Decode(file, data, &p); err != nil {
+		return p, failure.New(failure.Config, next, "%w", err)
 	}
-
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&p); err != nil {
-		return p, failure.New(failure.Config, next, "%w",
-			&jsonfile.Error{File: file, Line: jsonfile.Line(data, err), Err: err})
-	}
-	if p.Commits == nil {
-		return p, failure.New(failure.Config, next, "%s: commits is null", file)
-	}
-	if p.Format != pinsFormat {
-		return p, failure.New(failure.Config, next, "%s: format %d is not known", file, p.Format)
-	}
-
-	for name, commit := range p.Commits {
-		if !commitRE.MatchString(commit) {
-			return p, failure.New(failure.Config, next, "%s: %s: %q is not a commit", file, name, commit)
-		}
+	if p.Commits == nil { // null
+		p.Commits = map[string]string{}
 	}
 	return p, nil
 }

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 // A Ref names a folder in a git repository: URL, URL//DIR, with @REVISION.
@@ -27,7 +28,7 @@ var schemes = []string{"https", "http", "ssh", "file"}
 var (
 	hasScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 	scpLike   = regexp.MustCompile(`^[\w.-]+@[\w.-]+:`) // git@host:path
-	commitRE  = regexp.MustCompile(`^[0-9a-f]{40}$`)
+	commitRE  = jsonfile.Forms["commit"].Pattern
 )
 
 // IsRef reports whether a text is meant as a Ref, and not as a name or a path.

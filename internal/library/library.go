@@ -6,7 +6,6 @@ package library
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -23,17 +22,14 @@ import (
 // File is the name of the file that describes a library.
 const File = "library.json"
 
-// maxFileBytes limits library.json.
-const maxFileBytes = 1 << 20
-
 // A Library is library.json and the files that it names. Paths are slash paths in its folder.
 type Library struct {
-	Doc     string   `json:"doc"`     // one line for people
-	Headers []string `json:"headers"` // folders for #include
-	Sources []string `json:"sources"` // C, C++ and assembly files, and patterns of them; !PATTERN removes files
-	Flags   []string `json:"flags"`   // of the compiler, for its sources
-	Cores   []string `json:"cores"`   // patterns of names of cores, as in inherits of a board: cortex-m*. None: any
-	Licence string   `json:"licence"` // an SPDX expression
+	Doc     string   `json:"doc"`                   // one line for people
+	Headers []string `json:"headers" is:"word"`     // folders for #include
+	Sources []string `json:"sources"`               // C, C++ and assembly files, and patterns of them; !PATTERN removes files
+	Flags   []string `json:"flags" is:"word"`       // of the compiler, for its sources
+	Cores   []string `json:"cores" is:"pattern"`    // patterns of names of cores, as in inherits of a board: cortex-m*. None: any
+	Licence string   `json:"licence" is:"required"` // an SPDX expression
 
 	Name     string   `json:"-"`
 	Dir      string   `json:"-"` // absolute, or relative to this process's folder
@@ -41,25 +37,18 @@ type Library struct {
 	Resolved []string `json:"-"` // the sources, sorted
 }
 
-// wordRE matches names, paths and flags that make and a shell take as they are.
-var wordRE = regexp.MustCompile(`^[\w./=+,:-]+$`)
-
 // nameRE matches names of libraries: they are parts of make's variables.
 var nameRE = regexp.MustCompile(`^[A-Za-z]\w*$`)
 
 // Read reads the library in a folder. Errors are of class config.
 func Read(dir, name string) (*Library, error) {
 	file := filepath.Join(dir, File)
-	data, err := os.ReadFile(file)
-	switch {
-	case err != nil && isCompiled(dir):
-		return nil, failure.New(failure.Config, nextCompiled, "library %s: a library consists of sources", name)
-	case err != nil:
-		return nil, failure.New(failure.Config, "name the folder with "+File, "library %s: %w", name, err)
-	case len(data) > maxFileBytes:
-		return nil, failure.Errorf(failure.Config, "library %s: %s is larger than 1 MiB", name, file)
-	}
 	l := &Library{Name: name, Dir: dir, Files: os.DirFS(dir)}
+	data, err := jsonfile.Read(l.Files, File)
+	if err != nil {
+		return nil, failure.New(failure.Config, "name the folder with "+File+"; compiled code belongs to objects of the "+
+			"model that needs it (docs/c-models.md)", "library %s: %s: %w", name, file, err)
+	}
 	if _, err := jsonfile.Decode(file, data, l); err != nil {
 		return nil, err
 	}
@@ -67,46 +56,19 @@ func Read(dir, name string) (*Library, error) {
 		return nil, failure.New(failure.Config, "rename the folder, or give it another name in boardsmith.json",
 			"library %s: a library's name consists of letters, digits and underscores", name)
 	}
-	if err := l.check(); err != nil {
-		next := "correct " + file
-		if slices.ContainsFunc(l.Sources, isCompiled) {
-			next = nextCompiled
-		}
-		return nil, failure.New(failure.Config, next, "library %s: %w", name, err)
+	if err := l.find(); err != nil {
+		return nil, failure.New(failure.Config, "correct "+file, "library %s: %w", name, err)
 	}
 	return l, nil
 }
 
-const nextCompiled = "name compiled code in objects of the model that needs it (docs/c-models.md)"
-
-// isCompiled reports whether a file is an object or an archive of objects.
-func isCompiled(name string) bool {
-	return slices.Contains([]string{".a", ".o", ".so", ".lib"}, path.Ext(name))
-}
-
-func (l *Library) check() error {
-	if l.Licence == "" {
-		return errors.New("no licence")
-	}
-	for _, word := range slices.Concat(l.Headers, l.Flags) {
-		if !wordRE.MatchString(word) {
-			return fmt.Errorf("%q has a character that make or a shell would change", word)
-		}
-	}
+// find looks for the folders of headers and for the sources.
+func (l *Library) find() error {
 	for _, dir := range l.Headers {
 		if info, err := fs.Stat(l.Files, path.Clean(dir)); err != nil || !info.IsDir() {
 			return fmt.Errorf("headers: there is no folder %q", dir)
 		}
 	}
-	for _, core := range l.Cores {
-		if _, err := path.Match(core, ""); err != nil {
-			return fmt.Errorf("cores: invalid pattern %q", core)
-		}
-	}
-	return l.findSources()
-}
-
-func (l *Library) findSources() error {
 	for _, pattern := range l.Sources {
 		pattern, without := strings.CutPrefix(pattern, "!")
 		names, err := fs.Glob(l.Files, pattern)
@@ -118,11 +80,8 @@ func (l *Library) findSources() error {
 			continue
 		}
 		for _, name := range names {
-			if !wordRE.MatchString(name) {
-				return fmt.Errorf("sources: %q has a character that make or a shell would change", name)
-			}
-			if !slices.Contains([]string{".c", ".cpp", ".S"}, path.Ext(name)) {
-				return fmt.Errorf("sources: %q is not a .c, .cpp or .S file", name)
+			if err := jsonfile.CheckValue(name, "word .c|.cpp|.S"); err != nil {
+				return fmt.Errorf("sources: %w", err)
 			}
 		}
 		l.Resolved = append(l.Resolved, names...)
@@ -135,7 +94,7 @@ func (l *Library) findSources() error {
 // RunsOn returns an error if the library is for other cores.
 func (l *Library) RunsOn(core string) error {
 	if len(l.Cores) == 0 || slices.ContainsFunc(l.Cores, func(pattern string) bool {
-		ok, _ := path.Match(strings.TrimPrefix(pattern, "cpu/"), core) // check has validated the pattern
+		ok, _ := path.Match(strings.TrimPrefix(pattern, "cpu/"), core) // Read has validated the pattern
 		return ok
 	}) {
 		return nil

@@ -30,15 +30,15 @@ func TestRead(t *testing.T) {
 		"{\"doc\": \"d\",\n\"source\": []}":                 `library.json:2: field "source" is not known; did you mean "sources"?`,
 		"{\"doc\": \"d\",\n\"sources\": 1}":                 "library.json:2",
 		`{"doc": "d"`:                                       "library.json:1",
-		`{"sources": ["src/a.c"]}`:                          "no licence",
+		`{"sources": ["src/a.c"]}`:                          "library.json: licence: missing",
 		`{"sources": ["none/*.c"], "licence": "MIT"}`:       `nothing matches "none/*.c"`,
 		`{"sources": ["../out.c"], "licence": "MIT"}`:       `nothing matches "../out.c"`,
-		`{"sources": ["src/n.txt"], "licence": "MIT"}`:      "is not a .c, .cpp or .S file",
-		`{"sources": ["src/a b.c"], "licence": "MIT"}`:      "make or a shell would change",
+		`{"sources": ["src/n.txt"], "licence": "MIT"}`:      "is none of .c, .cpp, .S",
+		`{"sources": ["src/a b.c"], "licence": "MIT"}`:      "is not a text that make and a shell take",
 		`{"headers": ["inc"], "licence": "MIT"}`:            `no folder "inc"`,
 		`{"headers": [".."], "licence": "MIT"}`:             `no folder ".."`,
-		`{"flags": ["-DX=$(shell id)"], "licence": "MIT"}`:  "make or a shell would change",
-		`{"cores": ["["], "sources": [], "licence": "MIT"}`: "invalid pattern",
+		`{"flags": ["-DX=$(shell id)"], "licence": "MIT"}`:  "is not a text that make and a shell take",
+		`{"cores": ["["], "sources": [], "licence": "MIT"}`: "library.json:1: cores[0]: \"[\" is not a valid pattern",
 	} {
 		dir := filepath.Join(t.TempDir(), "kiln")
 		write(t, dir, File, text)
@@ -82,11 +82,12 @@ func TestRead(t *testing.T) {
 	}
 	write(t, dir, "kernels.a", "!<arch>\n")
 	write(t, dir, File, `{"licence": "MIT", "sources": ["kernels.a"]}`)
-	for _, at := range []string{dir, filepath.Join(dir, "kernels.a")} {
-		_, err := Read(at, "ab")
-		if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "in objects of") {
-			t.Errorf("compiled: %v: %s", err, failure.Next(err))
-		}
+	if _, err := Read(dir, "ab"); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "none of .c") {
+		t.Errorf("compiled: %v", err)
+	}
+	_, err := Read(filepath.Join(dir, "kernels.a"), "ab")
+	if !strings.Contains(failure.Next(err), "objects of the model") {
+		t.Errorf("compiled: %v: %s", err, failure.Next(err))
 	}
 	if _, err := Read(filepath.Join(dir, "none"), "none"); failure.Of(err) != failure.Config || failure.Next(err) == "" {
 		t.Error(err)

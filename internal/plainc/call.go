@@ -212,7 +212,9 @@ func (a argument) expression() string {
 }
 
 // isArray reports whether an argument is an array of the struct's type.
-func (a argument) isArray() bool { return isElement(a.members[0].member) }
+func (a argument) isArray() bool {
+	return len(a.members) > 0 && strings.HasPrefix(a.members[0].member, "[")
+}
 
 // of returns a member of the argument's variable.
 func (a argument) of(v value) string {

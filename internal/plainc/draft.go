@@ -20,11 +20,12 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 )
 
-// unknown marks what a prototype does not tell: a value that Pack refuses. A shape and a size are 0.
+// unknown marks what a prototype does not tell: a value that no compiler accepts. A shape and a size are 0.
 const unknown = "?"
 
 // A Draft is a first description of a model.
@@ -53,9 +54,8 @@ func (d *Draft) Write(file string) error {
 // New drafts the description of a function that a C file or header declares. It runs the compiler cc. Errors: class
 // config for a file without the function, compile for one that does not compile alone.
 func New(ctx context.Context, cc, file, function string) (*Draft, error) {
-	if !identifierRE.MatchString(function) {
-		return nil, failure.New(failure.Config, "name the function that runs the model",
-			"%q is not the name of a C function", function)
+	if err := jsonfile.CheckValue(function, "identifier"); err != nil {
+		return nil, failure.New(failure.Config, "name the function that runs the model", "%w", err)
 	}
 
 	folder, err := scratch.Make("boardsmith-draft-")

@@ -40,9 +40,7 @@ func (r *reader) collect(m *model) {
 	for i, name := range r.Sources {
 		line := r.lines[fmt.Sprintf("sources[%d]", i)]
 		name = path.Clean(name)
-		if path.Ext(name) != ".c" {
-			r.fault(line, "sources: %q is not a .c file: compile it for the board, and name its object in objects", name)
-		} else if data, ok := r.load(line, "sources", name); ok {
+		if data, ok := r.load(line, "sources", name); ok {
 			r.add(m, line, member{sourceFolder + path.Base(name), r.tagged(name, r.macros(), data), name})
 		}
 	}
@@ -54,16 +52,10 @@ func (r *reader) collect(m *model) {
 		r.addObject(m, r.lines[fmt.Sprintf("objects[%d]", i)], name)
 	}
 
-	for i, name := range r.Include {
-		if !includeRE.MatchString(name) {
-			r.fault(r.lines[fmt.Sprintf("include[%d]", i)], "include: %q is not the name of a header", name)
-		}
-		m.includes = append(m.includes, name)
-	}
-
+	m.includes = r.Include
 	if len(r.Include) == 0 {
 		for _, name := range r.Headers {
-			if isHeader(name) {
+			if path.Ext(name) == ".h" {
 				m.includes = append(m.includes, path.Base(name))
 			}
 		}
@@ -77,20 +69,19 @@ func (r *reader) collect(m *model) {
 
 // addExamples adds the file with inputs and expected outputs.
 func (r *reader) addExamples(m *model) {
-	switch line := r.lines["examples"]; {
-	case r.Examples == "" && r.Compare != "":
-		r.fault(r.lines["compare"], "compare: without examples")
-	case r.Examples == "":
-	case path.Ext(r.Examples) != ".npz":
-		r.fault(line, "examples: %q is not an .npz", r.Examples)
-	default:
-		if data, ok := r.load(line, "examples", r.Examples); ok {
-			r.add(m, line, member{r.examplesFile(), data, path.Clean(r.Examples)})
-		}
+	if r.Examples == "" {
+		return
+	}
+	line := r.lines["examples"]
+	if data, ok := r.load(line, "examples", r.Examples); ok {
+		r.add(m, line, member{r.examplesFile(), data, path.Clean(r.Examples)})
 	}
 }
 
 func (r *Description) examplesFile() string { return "src/" + r.Name + ".npz" }
+
+// includeRE matches names of files that #include and make take as they are.
+var includeRE = regexp.MustCompile(`^[\w./+-]+$`)
 
 // load returns the content of a file that the description names.
 func (r *reader) load(line int, field, name string) ([]byte, bool) {
@@ -228,19 +219,13 @@ func (r *Description) macros() string {
 
 // addObject adds an object, or the members of a library.
 func (r *reader) addObject(m *model, line int, name string) {
-	ext := path.Ext(name)
-	if ext != ".o" && ext != ".a" {
-		r.fault(line, "objects: %q is neither an object (.o) nor a library of objects (.a)", name)
-		return
-	}
-
 	name = path.Clean(name)
 	data, ok := r.load(line, "objects", name)
 	if !ok {
 		return
 	}
 
-	if ext == ".o" {
+	if path.Ext(name) == ".o" {
 		r.add(m, line, member{objectFolder + path.Base(name), data, name})
 		return
 	}

@@ -12,91 +12,88 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )
 
 // File is the name of the description in a folder or in a tar.
 const File = "model.json"
 
-const maxFileBytes = 1 << 20 // of a description
-
 // A Description is the file that describes a model in plain C. Paths are relative to its folder, which they do not
 // leave, and have slashes.
 type Description struct {
-	Doc  string `json:"doc,omitzero"`  // one line for people
-	Name string `json:"name,omitzero"` // of the model: lower-case letters, digits and underscores
+	Doc  string `json:"doc,omitzero"`                     // one line for people
+	Name string `json:"name,omitzero" is:"required name"` // of the model: lower-case letters, digits and underscores
 
-	Sources []string `json:"sources,omitzero"` // C files to compile
-	Headers []string `json:"headers,omitzero"` // files that sources include, and folders in which #include searches
+	Sources []string `json:"sources,omitzero" is:".c"` // C files to compile
+	Headers []string `json:"headers,omitzero"`         // files that sources include, and folders in which #include searches
 	// what the call includes, as after #include: the declarations of the functions. Default: each .h file of headers
 	Include []string `json:"include,omitzero"`
-	Objects []string `json:"objects,omitzero"` // compiled objects (.o) and libraries of such (.a)
-	Defines []string `json:"defines,omitzero"` // macros of all sources: NAME or NAME=VALUE
+	Objects []string `json:"objects,omitzero" is:".o|.a"`  // compiled objects (.o) and libraries of such (.a)
+	Defines []string `json:"defines,omitzero" is:"define"` // macros of all sources: NAME or NAME=VALUE
 
-	Function  string     `json:"function,omitzero"`  // runs the model
-	Arguments []Argument `json:"arguments,omitzero"` // of the function, in the order of its parameters
-	Returns   Returns    `json:"returns,omitzero"`   // what the function returns. Default: nothing
-	Init      *Init      `json:"init,omitzero"`      // a function to call once, before the first run
+	Function  string     `json:"function,omitzero" is:"required identifier"` // runs the model
+	Arguments []Argument `json:"arguments,omitzero"`                         // of the function, in the order of its parameters
+	Returns   Returns    `json:"returns,omitzero"`                           // what the function returns. Default: nothing
+	Init      *Init      `json:"init,omitzero"`                              // a function to call once, before the first run
 
 	// .npz with inputs and the outputs that are expected of them, by their names
-	Examples string `json:"examples,omitzero"`
-	Compare  string `json:"compare,omitzero"` // how they are compared, such as "abs=1e-5". Default: exactly
+	Examples string `json:"examples,omitzero" is:".npz"`
+	Compare  string `json:"compare,omitzero" with:"examples"` // how they are compared, such as "abs=1e-5". Default: exactly
 
-	Generator string `json:"generator,omitzero"` // the program that generated the C, with its version
-	License   string `json:"license,omitzero"`   // an SPDX expression: of sources and headers that name no licence
+	Generator string `json:"generator,omitzero"`            // the program that generated the C, with its version
+	License   string `json:"license,omitzero" is:"licence"` // an SPDX expression: of sources and headers that name no licence
 }
 
 // An Init is a function that prepares a model.
 type Init struct {
-	Function  string     `json:"function,omitzero"`  // as above
-	Arguments []Argument `json:"arguments,omitzero"` // of the function, in the order of its parameters: no inputs and outputs
-	Returns   Returns    `json:"returns,omitzero"`   // what the function returns: nothing, or a status
+	Function  string     `json:"function,omitzero" is:"required identifier"` // as above
+	Arguments []Argument `json:"arguments,omitzero"`                         // of the function, in the order of its parameters: no inputs and outputs
+	Returns   Returns    `json:"returns,omitzero"`                           // what the function returns: nothing, or a status
 }
 
-// Returns is the meaning of what a function returns: of the fields, at most one.
+// Returns is the meaning of what a function returns. The zero value is that of a function without a result.
 type Returns struct {
-	Status  *int64 `json:"status,omitzero"`  // a number: this one is success
-	Output  string `json:"output,omitzero"`  // an output of one element: its name
-	DType   string `json:"dtype,omitzero"`   // of the output
-	Ignored bool   `json:"ignored,omitzero"` // a value without meaning
+	Status  *int64 `json:"status,omitzero" is:"either"`                                                                         // a number: this one is success
+	Output  string `json:"output,omitzero" is:"identifier either" needs:"dtype"`                                                // an output of one element: its name
+	DType   string `json:"dtype,omitzero" is:"float32|float64|int8|int16|int32|int64|uint8|uint16|uint32|uint64" with:"output"` // of the output
+	Ignored bool   `json:"ignored,omitzero" is:"either"`                                                                        // a value without meaning
 }
 
 // An Argument is one argument of a function: a Value, or a struct of them.
 type Argument struct {
 	Value
-	Struct  string   `json:"struct,omitzero"`  // a struct: its type in C, such as "struct buffers"
-	Members []Member `json:"members,omitzero"` // of the struct; others are zero
+	Struct  string   `json:"struct,omitzero" is:"either"`                 // a struct: its type in C, such as "struct buffers"
+	Members []Member `json:"members,omitzero" with:"struct" key:"Member"` // of the struct; others are zero
 }
 
 // A Member is a member of a struct.
 type Member struct {
 	// its name in C, also of a member in it, such as "meta.format"; "[0]", "[1]", ... of an array of the struct's type
-	Member string `json:"member,omitzero"`
+	Member string `json:"member,omitzero" is:"required member"`
 	Value
 }
 
 // A Value is one of: an input, an output, an arena, a state, an expression.
 type Value struct {
-	Input  string  `json:"input,omitzero"`  // an input: its name
-	Output string  `json:"output,omitzero"` // an output: its name
-	DType  string  `json:"dtype,omitzero"`  // of an input or output, such as float32 or int8
-	Shape  []int64 `json:"shape,omitzero"`  // of an input or output; [] for a scalar
+	Input  string  `json:"input,omitzero" is:"identifier either" needs:"dtype shape"`                                                 // an input: its name
+	Output string  `json:"output,omitzero" is:"identifier either" needs:"dtype shape"`                                                // an output: its name
+	DType  string  `json:"dtype,omitzero" is:"float32|float64|int8|int16|int32|int64|uint8|uint16|uint32|uint64" with:"input output"` // of an input or output, such as float32 or int8
+	Shape  []int64 `json:"shape,omitzero" is:"1..2147483647" with:"input output"`                                                     // of an input or output; [] for a scalar
 	// how the function takes it: "pointer" to the first element, "array" of the shape, "flat" (a member: an array of one
 	// dimension) or "value". Default: pointer, of a struct and a state the address
-	Pass string `json:"pass,omitzero"`
+	Pass string `json:"pass,omitzero" is:"pointer|array|flat|value" with:"input output state struct"`
 	// the type in C of elements if it is not the dtype's (float, int8_t, ...), or the type of a state
-	CType string `json:"ctype,omitzero"`
+	CType string `json:"ctype,omitzero" with:"input output state"`
 
 	// of a quantized input or output of integers: q stands for (q - zero_point) * scale
-	Scale     *float64 `json:"scale,omitzero"`
-	ZeroPoint *int64   `json:"zero_point,omitzero"` // Default: 0
+	Scale     *float64 `json:"scale,omitzero" with:"input output"`
+	ZeroPoint *int64   `json:"zero_point,omitzero" with:"scale"` // Default: 0
 
-	Arena string `json:"arena,omitzero"` // memory for the function to work in: its name
-	Bytes int64  `json:"bytes,omitzero"` // of the arena
-	Align int64  `json:"align,omitzero"` // of the arena, in bytes: a power of 2. Default: 16
+	Arena string `json:"arena,omitzero" is:"identifier either"`          // memory for the function to work in: its name
+	Bytes int64  `json:"bytes,omitzero" is:"1..1073741824" with:"arena"` // of the arena
+	Align int64  `json:"align,omitzero" is:"1..4096 2^n" with:"arena"`   // of the arena, in bytes: a power of 2. Default: 16
 
-	State      string `json:"state,omitzero"` // a variable of type ctype, zero at start, that is kept between calls: its name
-	Expression string `json:"value,omitzero"` // an expression in C, such as "490", "KWS_THREADS" or "&weights"
+	State      string `json:"state,omitzero" is:"identifier either" needs:"ctype"` // a variable of type ctype, zero at start, that is kept between calls: its name
+	Expression string `json:"value,omitzero" is:"line either"`                     // an expression in C, such as "490", "KWS_THREADS" or "&weights"
 }
 
 // A reader collects the errors of a description.
@@ -134,25 +131,11 @@ func Pack(files fs.FS, file, name string) ([]byte, error) {
 
 // read decodes the description.
 func (r *reader) read(file string) error {
-	const next = "name a description of a model, or an archive that TVM exported"
-	info, err := fs.Stat(r.files, file)
-	if err != nil {
-		others, _ := fs.Glob(r.files, "*.json") // the pattern is valid
-		if len(others) > 0 {
-			return failure.New(failure.Config, "name the description itself: "+strings.Join(others, ", "), "model %s: %w",
-				r.file, pathless(err))
-		}
-		return failure.New(failure.Config, next, "model %s: %w", r.file, pathless(err))
+	next := "name a description of a model, or an archive that TVM exported"
+	data, err := jsonfile.Read(r.files, file)
+	if others, _ := fs.Glob(r.files, "*.json"); errors.Is(err, fs.ErrNotExist) && len(others) > 0 { // the pattern is valid
+		next = "name the description itself: " + strings.Join(others, ", ")
 	}
-
-	if !info.Mode().IsRegular() {
-		return failure.New(failure.Config, next, "model %s: %w", r.file, plainfile.ErrSpecial)
-	}
-	if info.Size() > maxFileBytes {
-		return failure.New(failure.Config, next, "model %s: larger than 1 MiB", r.file)
-	}
-
-	data, err := fs.ReadFile(r.files, file)
 	if err != nil {
 		return failure.New(failure.Config, next, "model %s: %w", r.file, err)
 	}

@@ -81,9 +81,9 @@ func folder(description string) fstest.MapFS {
 
 // wrong are descriptions with one error, and what the message has. Those of wrongC are errors of the compiler.
 var wrong = []struct{ old, new, want string }{
-	{`"net",`, `"Net",`, `net.json:2: name "Net": it consists of lower-case letters`},
+	{`"net",`, `"Net",`, `net.json:2: name: "Net" is not a name of small letters`},
 	{`["net.c"]`, `["none.c"]`, `net.json:3: sources: none.c: `},
-	{`["net.c"]`, `["net.h"]`, `net.json:3: sources: "net.h" is not a .c file`},
+	{`["net.c"]`, `["net.h"]`, `net.json:3: sources[0]: "net.h" is none of .c`},
 	{`["net.c"]`, `["../net.c"]`, `net.json:3: sources: "../net.c": a path`},
 	{`["net.c"]`, `["/etc/net.c"]`, `net.json:3: sources: "/etc/net.c": a path`},
 	{`["net.c"]`, `["net.c", "sub/net.c"]`, `net.json:3: net.c and sub/net.c have one name`},
@@ -91,53 +91,46 @@ var wrong = []struct{ old, new, want string }{
 	{`["net.h"]`, `["net.h", "odd"]`, `net.json:4: headers: "odd/a b/c.h": the names of folders in it have only`},
 	{`["net.h"]`, `["net.h", ""]`, `net.json:4: headers: "": a file's name has only letters`},
 	{`["net.h"]`, `[]`, `net.json:4: headers: there is no header that declares the function`},
-	{`"objects": []`, `"objects": ["net.so"]`, `net.json:5: objects: "net.so" is neither an object (.o) nor a library`},
+	{`"objects": []`, `"objects": ["net.so"]`, `net.json:5: objects[0]: "net.so" is none of .o, .a`},
 	{`"objects": []`, `"objects": ["bad.a"]`, `net.json:5: objects: bad.a: a thin library`},
 	{`"objects": []`, `"objects": ["cut.a"]`, `net.json:5: objects: cut.a: truncated`},
-	{`"N=2"`, `"N-2"`, `net.json:6: defines: "N-2" is not a macro, as in N or N=2`},
+	{`"N=2"`, `"N-2"`, `net.json:6: defines[0]: "N-2" is not a macro, as in N or N=2`},
 	{`"N=2"`, `"N=2\nM"`, `net.json:6: defines[0]: "N=2\nM": a text has no line break`},
-	{`"net",`, `"boardsmith_net",`, `net.json:2: name "boardsmith_net": names that begin with boardsmith_ are those`},
-	{`"output": "y"`, `"output": "work_workspace_pool"`, `output work_workspace_pool has the name of arena work and _workspace_pool`},
-	{`"N=2"`, `"N=2\\"`, `net.json:6: defines: "N=2\\" is not a macro`},
+	{`"output": "y"`, `"output": "work_workspace_pool"`, `output work_workspace_pool and the size of arena work have one name`},
+	{`"N=2"`, `"N=2\\"`, `net.json:6: defines[0]: "N=2\\" is not a macro`},
 	{`"N=2"`, `"N=2", "M", "N"`, `net.json:6: defines: N is given twice`},
-	{`"net_run"`, `"net run"`, `net.json:7: function: "net run" is not the name of a C function`},
+	{`"net_run"`, `"net run"`, `net.json:7: function: "net run" is not a C identifier`},
 	{`"function": "net_run"`, `"functoin": "net_run"`, `net.json:7: field "functoin" is not known; did you mean "function"?`},
-	{`"float32", "shape": [2]`, `"f32", "shape": [2]`, `net.json:9: argument 1, x: dtype "f32": choose one of float32`},
+	{`"float32", "shape": [2]`, `"f32", "shape": [2]`, `net.json:9: arguments[0].dtype: "f32" is none of float32`},
 	{`"shape": [2]`, `"doc": 1`, `field "arguments[0].doc" is not known`},
-	{`, "shape": [2]`, ``, `net.json:9: argument 1, x: no shape; [] is the shape of a scalar`},
-	{`"shape": [2]`, `"shape": [0]`, `net.json:9: argument 1, x: shape (0,): a dimension is at least 1`},
+	{`, "shape": [2]`, ``, `net.json:9: arguments[0].input: it needs shape`},
+	{`"shape": [2]`, `"shape": [0]`, `net.json:9: arguments[0].shape[0]: 0 is not between 1 and`},
 	{`"shape": [2]`, `"shape": ["2"]`, `net.json:9: arguments.shape: a text, where a whole number belongs`},
 	{`"shape": [2]`, `"shape": [2], "pass": "value"`, `net.json:9: argument 1, x: only a tensor of one element`},
-	{`"pass": "array"`, `"pass": "reference"`, `net.json:10: argument 2: pass "reference": choose one of pointer, array, value`},
-	{`"output": "y"`, `"output": "x"`, `output x and input x have one name`},
-	{`, "ctype": "net_t"},` + "\n    {\"arena", "},\n    {\"arena", `net.json:11: argument 3, net: a state has a ctype`},
+	{`"pass": "array"`, `"pass": "reference"`, `net.json:10: arguments[1].pass: "reference" is none of pointer, array, flat, value`},
+	{`"output": "y"`, `"output": "x"`, `input x and output x have one name`},
+	{`, "ctype": "net_t"},` + "\n    {\"arena", "},\n    {\"arena", `net.json:11: arguments[2].state: it needs ctype`},
 	{`"ctype": "net_t"},` + "\n    {\"arena", "\"ctype\": \"int\"},\n    {\"arena", `net.json:11: argument 3, net: it differs from net in line 22`},
-	{`"bytes": 64`, `"bytes": 0`, `net.json:12: argument 4, work: bytes 0 is not the size of an arena`},
-	{`"bytes": 64`, `"bytes": 64, "align": 24`, `net.json:12: argument 4, work: align 24 is not a power of 2`},
-	{`{"value": "N"}`, `{"value": "N", "state": "k"}`, `net.json:13: argument 5: it must be one of input, output, arena, state, struct and value; it has 2`},
-	{`{"value": "N"}`, `{"value": "0); system("}`, `net.json:13: argument 5: value "0); system(" is not an expression`},
-	{`{"value": "N"}`, `{"value": "N; f()"}`, `net.json:13: argument 5: value "N; f()" is not an expression`},
-	{`{"value": "N"}`, `{"value": "N // of it"}`, `net.json:13: argument 5: value "N // of it" is not an expression`},
-	{`{"value": "N"}`, `{"value": "N /* of it"}`, `net.json:13: argument 5: value "N /* of it" is not an expression`},
-	{`"struct net_io", "members"`, `"struct net_io", "bytes": 4, "members"`, `net.json:14: argument 6 (struct net_io): a struct has members`},
-	{`"meta.sizes[1]"`, `"in"`, `net.json:17: argument 6 (struct net_io), member in: this member is given twice`},
-	{`"meta.sizes[1]"`, `"meta.sizes[010]"`, `net.json:17: argument 6 (struct net_io), member 3: "meta.sizes[010]" is not`},
-	{`"struct net_io", "members"`, `"struct net_io", "arena": "w", "members"`, `net.json:14: argument 6 (struct net_io): a struct has members`},
-	{`"member": "in"`, `"member": "[0]"`, `net.json:16: argument 6 (struct net_io), member 2: "flags" is not the name of a member`},
-	{`"meta.sizes[1]"`, `"meta.sizes[]"`, `net.json:17: argument 6 (struct net_io), member 3: "meta.sizes[]" is not`},
-	{`"net_run"`, `"main"`, `net.json:7: function: the program has a function main of its own: define main=net_main`},
-	{`"net.c"`, `"net.S"`, `net.json:3: sources: "net.S" is not a .c file: compile it for the board, and name its object`},
+	{`"bytes": 64`, `"bytes": 0`, `net.json:12: argument 4, work: bytes are missing`},
+	{`"bytes": 64`, `"bytes": 64, "align": 24`, `net.json:12: arguments[3].align: 24 is not a power of two`},
+	{`{"value": "N"}`, `{"value": "N", "state": "k"}`, `net.json:13: arguments[4]: it must have one of input, output, arena, state, value, struct; it has 2`},
+	{`{"value": "N"}`, `{"value": "N // of it"}`, `net.json:13: arguments[4].value: "N // of it" is not one line of C`},
+	{`{"value": "N"}`, `{"value": "N /* of it"}`, `net.json:13: arguments[4].value: "N /* of it" is not one line of C`},
+	{`"struct net_io", "members"`, `"struct net_io", "bytes": 4, "members"`, `net.json:14: arguments[5].bytes: it is only for arena`},
+	{`"meta.sizes[1]"`, `"in"`, `net.json:17: arguments[5].members[2]: "in" is there twice`},
+	{`"meta.sizes[1]"`, `"meta.sizes[010]"`, `net.json:17: arguments[5].members[2].member: "meta.sizes[010]" is not`},
+	{`"struct net_io", "members"`, `"struct net_io", "arena": "w", "members"`, `net.json:14: arguments[5]: it must have one of`},
+	{`"meta.sizes[1]"`, `"meta.sizes[]"`, `net.json:17: arguments[5].members[2].member: "meta.sizes[]" is not`},
+	{`"net.c"`, `"net.S"`, `net.json:3: sources[0]: "net.S" is none of .c`},
 	{`"shape": [2]}`, `"shape": [2], "scale": 0.5}`, `net.json:9: argument 1, x: scale and zero_point are for integers`},
-	{`"int8", "shape": [2, 3]`, `"int8", "zero_point": 1, "shape": [2, 3]`, `net.json:10: argument 2, y: zero_point without a scale`},
+	{`"int8", "shape": [2, 3]`, `"int8", "zero_point": 1, "shape": [2, 3]`, `net.json:10: arguments[1].zero_point: it is only for scale`},
 	{`"int8", "shape": [2, 3]`, `"int8", "scale": 1, "zero_point": 128, "shape": [2, 3]`, `argument 2, y: zero_point 128 is no int8`},
 	{`"int8", "shape": [2, 3]`, `"int8", "scale": -1, "shape": [2, 3]`, `argument 2, y: scale -1 is not a positive number`},
-	{`"input": "x"`, `"input": "int"`, `arguments: input int has the name of a keyword of C`},
-	{`"output": "y"`, `"output": "_Bool"`, `arguments: output _Bool has the name of a keyword of C`},
-	{`"float32", "shape": [2]`, `"bool", "shape": [2]`, `of bool, uint8 with the ctype _Bool`},
-	{`"defines"`, `"examples": "net.h", "defines"`, `net.json:6: examples: "net.h" is not an .npz`},
-	{`"defines"`, `"compare": "top1", "defines"`, `net.json:6: compare: without examples`},
-	{`"member": "in"`, `"member": "*in"`, `net.json:15: argument 6 (struct net_io), member 1: "*in" is not the name of a member`},
-	{`"status": 0},` + "\n  \"init", "\"status\": 0, \"ignored\": true},\n  \"init", `net.json:20: returns: it must have one of status`},
+	{`"float32", "shape": [2]`, `"bool", "shape": [2]`, `arguments[0].dtype: "bool" is none of float32`},
+	{`"defines"`, `"examples": "net.h", "defines"`, `net.json:6: examples: "net.h" is none of .npz`},
+	{`"defines"`, `"compare": "top1", "defines"`, `net.json:6: compare: it is only for examples`},
+	{`"member": "in"`, `"member": "*in"`, `net.json:15: arguments[5].members[0].member: "*in" is not the name of a member`},
+	{`"status": 0},` + "\n  \"init", "\"status\": 0, \"ignored\": true},\n  \"init", `net.json:20: returns: it must have one of status, output, ignored; it has 2`},
 	{`{"state": "net", "ctype": "net_t"}], "ret`, `{"input": "z", "dtype": "int8", "shape": [1]}], "ret`, `net.json:22: init argument 1, z: init has no inputs and outputs`},
 	{`"name": "net",`, `"name": "net", "license": "my own; */",`, `net.json:2: license: "my own; */" is not an SPDX expression`},
 	{`"net",`, `"net", "name": "net",`, `net.json:2: "name" is given twice`},
@@ -156,6 +149,12 @@ var wrongC = []struct{ old, new, want string }{
 	{`{"value": "N"}`, `{"value": "0.5"}`, `net.json: argument 5:13:`},
 	{`{"value": "N"}`, `{"value": "\"two\""}`, `net.json: argument 5:13:`},
 	{`{"value": "N"}`, `{"value": "M"}`, `net.json: argument 5:13:`},
+	{`{"value": "N"}`, `{"value": "?"}`, `net.json: argument 5:13:`},
+	{`{"value": "N"}`, `{"value": "0); system("}`, `net.json: argument 5:13:`},
+	{`{"value": "N"}`, `{"value": "N; f()"}`, `net.json: argument 5:13:`},
+	{`"ctype": "net_t"`, `"ctype": "net t;"`, `net.json: state net:22:`},
+	{`"member": "in"`, `"member": "[0]"`, `member [0], more:15:`},
+	{`"pass": "flat"`, `"pass": "pointer"`, `member flags, flags:16:`},
 	{`{"value": "N"}`, `{"value": "5000000000"}`, `net.json: argument 5:13:`},
 	{"    {\"value\": \"N\"},\n", ``, `net_run`},
 	{`"struct net_io", "m`, `"struct io", "m`, `net.json: argument 6 (struct io):14:`},
@@ -182,9 +181,9 @@ func TestWrong(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.new, err, c.want)
 		}
 	}
-	text := strings.NewReplacer(`"float32", "shape": [2]`, `"f32"`, `"net.c"`, `"x.c"`, `"N-2"`, `"2"`).Replace(netJSON)
+	text := strings.NewReplacer(`"float32", "shape": [2]`, `"f32"`, `"net.c"`, `"x.S"`).Replace(netJSON)
 	_, err := plainc.Pack(folder(text), "net.json", "net.json")
-	if err == nil || !strings.Contains(err.Error(), "dtype") || !strings.Contains(err.Error(), "x.c") {
+	if err == nil || !strings.Contains(err.Error(), "dtype") || !strings.Contains(err.Error(), "x.S") {
 		t.Errorf("not all errors: %v", err)
 	}
 	if _, err := plainc.Pack(folder(""), "none.json", "none.json"); failure.Of(err) != failure.Config {
@@ -373,15 +372,14 @@ func TestArenaOfBoth(t *testing.T) {
 func TestLines(t *testing.T) {
 	const text = `{"name": "net", "headers": ["net.h"], "function": "net_run", "arguments": [
 {"struct": "struct net_io", "members": [
-{"member": "in", "value": "?"}]}, {"struct": "struct net_io", "members": [
-{"member": "in", "value": "?"},
-{"member": "flags", "value": "?"}]}], "init": {"function": "net_init", "arguments": [{"struct": "a", "members": [
-{"member": "in", "value": "?"}]}]}}`
-	const again = ", member in: replace the question mark"
+{"member": "in", "value": "//"}]}, {"struct": "struct net_io", "members": [
+{"member": "in", "value": "//"},
+{"member": "flags", "value": "//"}]}], "init": {"function": "net_init", "arguments": [{"struct": "a", "members": [
+{"member": "in", "value": "//"}]}]}}`
 	_, err := plainc.Pack(folder(text), "net.json", "net.json")
 	for _, want := range []string{
-		"net.json:3: argument 1 (struct net_io)" + again, "net.json:4: argument 2 (struct net_io)" + again,
-		"net.json:5: argument 2 (struct net_io), member flags", "net.json:6: init argument 1 (a)" + again,
+		"net.json:3: arguments[0].members[0].value: ", "net.json:4: arguments[1].members[0].value: ",
+		"net.json:5: arguments[1].members[1].value: ", "net.json:6: init.arguments[0].members[0].value: ",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -535,8 +533,7 @@ func TestDraft(t *testing.T) {
 	}
 	_, err = plainc.Pack(os.DirFS(dir), "net_run.json", file)
 	for _, want := range []string{
-		"argument 1, arg1: shape (0,)", "argument 4, arg4: bytes 0", "argument 5: replace the question mark",
-		"argument 6 (struct net_io), member in, in: shape (0,)",
+		"arguments[0].shape[0]: 0 is not between", "arguments[5].members[0].shape[0]: 0 is not between",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -597,7 +594,7 @@ func TestDraft(t *testing.T) {
 		class            failure.Class
 	}{
 		{"net.h", "none", "undeclared", failure.Compile},
-		{"net.h", "no name", "is not the name", failure.Config},
+		{"net.h", "no name", "is not a C identifier", failure.Config},
 		{"alone.c", "alone", "alone.c has no function alone", failure.Config},
 		{"none.c", "none", "No such file", failure.Compile},
 	} {

@@ -8,8 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -22,20 +23,18 @@ import (
 // FileFormat is the format of desk.json.
 const FileFormat = 1
 
-const maxFileBytes = 1 << 20
-
 // A File is desk.json, format 1.
 type File struct {
-	Format  int     `json:"format"`
-	Devices []Entry `json:"devices"`
+	Format  int     `json:"format" is:"required 1|"`
+	Devices []Entry `json:"devices" key:"Name"`
 }
 
 // An Entry is one device in desk.json.
 type Entry struct {
-	Name  string `json:"name"`            // the user's name for it
-	Board string `json:"board"`           // the kind
-	Probe string `json:"probe,omitempty"` // serial of its debug probe
-	Chip  string `json:"chip,omitempty"`  // unique id of the chip, in hexadecimal; "" if it has none or it is unknown
+	Name  string `json:"name" is:"required"`  // the user's name for it
+	Board string `json:"board" is:"required"` // the kind
+	Probe string `json:"probe,omitempty"`     // serial of its debug probe
+	Chip  string `json:"chip,omitempty"`      // unique id of the chip, in hexadecimal; "" if it has none or it is unknown
 	Link  Link   `json:"link"`
 	Power string `json:"power,omitempty"` // a command that cycles its power
 	Notes string `json:"notes,omitempty"`
@@ -56,57 +55,17 @@ type Link struct {
 
 // ReadFile reads a desk.json. A missing file counts as empty. An invalid one is an error of class config.
 func ReadFile(path string) (*File, error) {
-	r, err := plainfile.Open(path)
+	data, err := jsonfile.Read(os.DirFS(filepath.Dir(path)), filepath.Base(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return &File{Format: FileFormat}, nil
 	}
 	if err != nil {
-		return nil, plainfile.Error("read", path, err)
-	}
-	defer r.Close()
-
-	// One byte more than allowed, so that parseFile finds a file that is too large.
-	data, err := io.ReadAll(io.LimitReader(r, maxFileBytes+1))
-	if err != nil {
-		return nil, plainfile.Error("read", path, err)
-	}
-
-	f, err := parseFile(path, data)
-	if err != nil {
-		return nil, failure.New(failure.Config, "fix it there: docs/devices.md describes the file", "%w", err)
-	}
-	return f, nil
-}
-
-// parseFile parses the text of the file at path: *jsonfile.Error.
-func parseFile(path string, data []byte) (*File, error) {
-	invalid := func(line int, err error) (*File, error) {
-		return nil, &jsonfile.Error{File: path, Line: line, Err: err}
-	}
-	if len(data) > maxFileBytes {
-		return invalid(0, errors.New("larger than 1 MiB"))
+		return nil, failure.Errorf(failure.Config, "read %s: %w", path, err)
 	}
 
 	f := &File{}
-	lines, err := jsonfile.Decode(path, data, f)
-	if err != nil {
-		return nil, err
-	}
-
-	if f.Format != FileFormat {
-		return invalid(lines["format"], fmt.Errorf("unsupported format: not %d", FileFormat))
-	}
-
-	names := map[string]bool{}
-	for i, d := range f.Devices {
-		line := lines[fmt.Sprintf("devices[%d]", i)]
-		switch {
-		case d.Name == "" || d.Board == "":
-			return invalid(line, errors.New("a device has no name or no board"))
-		case names[d.Name]:
-			return invalid(line, fmt.Errorf("two devices are called %q", d.Name))
-		}
-		names[d.Name] = true
+	if _, err := jsonfile.Decode(path, data, f); err != nil {
+		return nil, failure.New(failure.Config, "fix it there: docs/devices.md describes the file", "%w", err)
 	}
 	return f, nil
 }

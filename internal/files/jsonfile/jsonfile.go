@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"reflect"
 	"regexp"
@@ -19,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/internal/spelling"
 )
 
@@ -104,6 +106,29 @@ func (l Lines) At(field string) int {
 		field = field[:max(strings.LastIndexAny(field, ".["), 0)]
 	}
 	return l[field]
+}
+
+// maxBytes limits a file; real ones have a few KiB.
+const maxBytes = 1 << 20
+
+// Read returns the text of a plain file of at most 1 MiB. Errors do not name the file.
+func Read(files fs.FS, name string) ([]byte, error) {
+	info, err := fs.Stat(files, name)
+	var data []byte
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		return nil, plainfile.ErrSpecial
+	case info.Size() > maxBytes:
+		return nil, errors.New("larger than 1 MiB")
+	default:
+		data, err = fs.ReadFile(files, name)
+	}
+
+	if of := (*fs.PathError)(nil); errors.As(err, &of) {
+		err = of.Err
+	}
+	return data, err
 }
 
 // Decode decodes the text of a file into v, a pointer to a struct, and checks its values (Check). Errors: *Error, or

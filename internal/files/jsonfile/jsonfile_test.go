@@ -81,7 +81,7 @@ func FuzzScan(f *testing.F) {
 // TestValues: a value that breaks a rule of its field's tag is an error with its line; one that is not set is none.
 func TestValues(t *testing.T) {
 	type part struct {
-		Name string `json:"name" is:"required region"`
+		Name string `json:"name" is:"required name"`
 		Size uint64 `json:"size" is:"8..64 /8"`
 	}
 	type file struct {

@@ -4,7 +4,6 @@ package jsonfile
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -34,8 +33,12 @@ func (e *FieldError) Unwrap() error { return e.Err }
 //	a|b       one of these
 //	.c|.S     the name of a file with one of these extensions
 //	FORM      a text of that form, one of Forms
+//	either    of the fields of an object with this word, exactly one is set
 //
-// A field that is not set is checked for required only.
+// Of the fields of one object, "with" names those of which one is set beside the field, "needs" all that are; "key" is
+// the Go name of the field in which the elements of a list differ.
+//
+// A field that is not set is checked for required and either only.
 func Check(v any) []*FieldError {
 	var c checker
 	c.value(reflect.ValueOf(v), "", "", "")
@@ -64,7 +67,7 @@ func (c *checker) value(v reflect.Value, at, is, keys string) {
 		c.fields(v, at, is)
 	default:
 		if err := CheckValue(v.Interface(), is); err != nil {
-			c.faults = append(c.faults, &FieldError{at, err})
+			c.fault(at, "%w", err)
 		}
 	}
 }
@@ -85,19 +88,68 @@ func (c *checker) fields(v reflect.Value, at, is string) {
 		c.value(v.Field(0), at, is, "")
 		return
 	}
-	for _, f := range reflect.VisibleFields(v.Type()) {
-		name := nameOf(f)
-		if name == "" {
-			continue
-		}
-		full, value, is := strings.TrimPrefix(at+"."+name, "."), v.FieldByIndex(f.Index), f.Tag.Get("is")
+
+	isNot := func(f reflect.StructField) bool { return nameOf(f) == "" }
+	fields := slices.DeleteFunc(reflect.VisibleFields(v.Type()), isNot)
+	given := map[string]bool{} // also an empty list
+	for _, f := range fields {
+		given[nameOf(f)] = !v.FieldByIndex(f.Index).IsZero()
+	}
+
+	var either []string
+	count := 0
+	for _, f := range fields {
+		name, value, is := nameOf(f), v.FieldByIndex(f.Index), f.Tag.Get("is")
+		full, words := strings.TrimPrefix(at+"."+name, "."), strings.Fields(is)
 		isList := value.Kind() == reflect.Slice || value.Kind() == reflect.Map
-		isSet := !value.IsZero() && (!isList || value.Len() > 0)
-		if isSet {
+		if given[name] && (!isList || value.Len() > 0) {
 			c.value(value, full, is, f.Tag.Get("keys"))
-		} else if slices.Contains(strings.Fields(is), "required") {
-			c.faults = append(c.faults, &FieldError{full, errors.New("missing")})
+			c.distinct(value, full, f.Tag.Get("key"))
+		} else if slices.Contains(words, "required") {
+			c.fault(full, "missing")
 		}
+
+		if slices.Contains(words, "either") {
+			either = append(either, name)
+			if given[name] {
+				count++
+			}
+		}
+		if given[name] {
+			c.beside(f, full, given)
+		}
+	}
+	if count != 1 && len(either) > 0 {
+		c.fault(at, "it must have one of %s; it has %d of them", strings.Join(either, ", "), count)
+	}
+}
+
+func (c *checker) fault(at, format string, args ...any) {
+	c.faults = append(c.faults, &FieldError{at, fmt.Errorf(format, args...)})
+}
+
+// beside checks whether a field that is set has the fields beside it that it is for, and that it needs.
+func (c *checker) beside(f reflect.StructField, at string, given map[string]bool) {
+	isGiven := func(name string) bool { return given[name] }
+	if with := strings.Fields(f.Tag.Get("with")); len(with) > 0 && !slices.ContainsFunc(with, isGiven) {
+		c.fault(at, "it is only for %s", strings.Join(with, ", "))
+	}
+	for name := range strings.FieldsSeq(f.Tag.Get("needs")) {
+		if !given[name] {
+			c.fault(at, "it needs %s", name)
+		}
+	}
+}
+
+// distinct checks whether the elements of a list differ in a field.
+func (c *checker) distinct(list reflect.Value, at, key string) {
+	seen := map[any]bool{}
+	for i := 0; key != "" && i < list.Len(); i++ {
+		of := list.Index(i).FieldByName(key).Interface()
+		if seen[of] {
+			c.fault(fmt.Sprintf("%s[%d]", at, i), "%q is there twice", of)
+		}
+		seen[of] = true
 	}
 }
 
@@ -116,7 +168,7 @@ func checkRule(v any, rule string) error {
 
 	form, isForm := Forms[rule]
 	switch {
-	case rule == "required":
+	case rule == "required", rule == "either":
 	case isForm && !form.matches(text):
 		return fmt.Errorf("%s is not %s", shown, form.Text)
 	case isForm:
@@ -159,34 +211,44 @@ func (f Form) matches(text string) bool {
 	return f.Pattern.MatchString(text)
 }
 
+func pattern(text, expression string) Form {
+	return Form{Text: text, Pattern: regexp.MustCompile(expression)}
+}
+
 // Forms are the forms of texts by their names in tags. It must not be changed.
 var Forms = map[string]Form{
-	"text":       {Text: "a text that is not empty", Pattern: regexp.MustCompile(`.`)},
-	"identifier": {Text: "a C identifier", Pattern: regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)},
-	"macro":      {Text: "a name of capitals, digits and underscores, as in UART_BASE", Pattern: regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)},
-	"function":   {Text: "a name of letters, digits, dots and underscores", Pattern: regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)},
-	"region":     {Text: "a name of small letters, digits and underscores", Pattern: regexp.MustCompile(`^[a-z][a-z0-9_]*$`)},
-	"version":    {Text: "a version, as in 9.1", Pattern: regexp.MustCompile(`^[0-9]{1,4}(\.[0-9]{1,4}){0,3}$`)},
-	"usb": {
-		Text:    "vendor:product in small hexadecimal digits, as in 0483:374b",
-		Pattern: regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{4}$`),
-	},
+	"text":       pattern("a text that is not empty", `.`),
+	"identifier": pattern("a C identifier", `^[A-Za-z_][A-Za-z0-9_]*$`),
+	"macro":      pattern("a name of capitals, digits and underscores, as in UART_BASE", `^[A-Z][A-Z0-9_]*$`),
+	"function":   pattern("a name of letters, digits, dots and underscores", `^[A-Za-z_][A-Za-z0-9_.]*$`),
+	"name":       pattern("a name of small letters, digits and underscores", `^[a-z][a-z0-9_]*$`),
+	"version":    pattern("a version, as in 9.1", `^[0-9]{1,4}(\.[0-9]{1,4}){0,3}$`),
+	"usb":        pattern("vendor:product in small hexadecimal digits, as in 0483:374b", `^[0-9a-f]{4}:[0-9a-f]{4}$`),
 	// below the file's folder
-	"path": {
-		Text:    "a relative path of plain names",
-		Pattern: regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*$`),
-	},
-	"folder": {
-		Text:    "a relative path of plain names, or .",
-		Pattern: regexp.MustCompile(`^(\.|([A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*)$`),
-	},
-	"line":    {Text: "one line of C without comments", Pattern: regexp.MustCompile(`^([^\\/]|/[^\\/*])*/?$`)},
-	"inside":  {Text: "a path inside the project", check: isInside},
-	"pattern": {Text: "a valid pattern", check: isPattern},
+	"path":     pattern("a relative path of plain names", `^([A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*$`),
+	"folder":   pattern("a relative path of plain names, or .", `^(\.|([A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*)$`),
+	"define":   pattern("a macro, as in N or N=2", `^[A-Za-z_][A-Za-z0-9_]*(=([ -~]*[ -\[\]-~])?)?$`),
+	"member":   pattern("the name of a member", `^(\[(0|[1-9]\d{0,2})\]|[A-Za-z_]\w*)(\.[A-Za-z_]\w*|\[(0|[1-9]\d{0,5})\])*$`),
+	"commit":   pattern("a commit", `^[0-9a-f]{40}$`),
+	"licence":  pattern("an SPDX expression", `^[\w.+() -]+$`),
+	"word":     pattern("a text that make and a shell take as it is", `^[\w./=+,:-]+$`),
+	"place":    pattern("a place that begins with $NAME, {above} or ~", `^(\$[^/]+|\{above\}|~)(/|$)`),
+	"searched": pattern("a place that begins with {above} or ~", `^(\{above\}|~)(/|$)`),
+	"readable": pattern("a place that begins with $NAME, {above}, ~ or /", `^((\$[^/]+|\{above\}|~)(/|$)|/)`),
+	"input":    {Text: "a path or pattern inside the project", check: isInput},
+	"line":     pattern("one line of C without comments", `^([^\\/]|/[^\\/*])*/?$`),
+	"inside":   {Text: "a path inside the project", check: isInside},
+	"pattern":  {Text: "a valid pattern", check: isPattern},
 }
 
 func isInside(name string) bool {
 	return filepath.IsLocal(filepath.FromSlash(name)) && path.Clean(name) == name && name != "."
+}
+
+// isInput accepts !PATTERN, too, which excludes files.
+func isInput(name string) bool {
+	name = strings.TrimPrefix(name, "!")
+	return isInside(name) && isPattern(name)
 }
 
 func isPattern(name string) bool {

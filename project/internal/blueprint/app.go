@@ -19,9 +19,9 @@ import (
 type App struct {
 	// Files are shipped files and folders that the folder of firmware gets in place of all others
 	Files    []string `json:"files"`
-	Runtime  []string `json:"runtime"`  // files and folders of the runtime that the project gets
-	Options  []string `json:"options"`  // the board's options that it uses
-	Protocol string   `json:"protocol"` // of the firmware, as in landmarks
+	Runtime  []string `json:"runtime"`              // files and folders of the runtime that the project gets
+	Options  []string `json:"options"`              // the board's options that it uses
+	Protocol string   `json:"protocol" is:"lines|"` // of the firmware, as in landmarks
 }
 
 // For returns the template for a value of the option app, and its App; nil for rpc. Errors have the class config.
@@ -82,13 +82,6 @@ func (t *Template) checkApps() error {
 		}
 		if _, err := a.Shipped(); err != nil {
 			return err
-		}
-
-		// The template's landmarks hold for the app, too, but for the protocol.
-		landmarks := t.Landmarks
-		landmarks.Protocol = a.Protocol
-		if err := landmarks.Check(); err != nil {
-			return fmt.Errorf("apps: %s: %w", name, err)
 		}
 	}
 	return nil

@@ -31,13 +31,12 @@ func TestApps(t *testing.T) {
 	good := bare.Apps["standalone"]
 	must(t, bare.checkApps())
 	for name, change := range map[string]func(*Template, *App, *string){
-		"named rpc":               func(_ *Template, _ *App, name *string) { *name = "rpc" },
-		"no option app":           func(t *Template, _ *App, _ *string) { t.Options = []string{"stack_bytes"} },
-		"no folder of firmware":   func(t *Template, _ *App, _ *string) { t.Firmware = "" },
-		"its options lack app":    func(_ *Template, a *App, _ *string) { a.Options = nil },
-		"a file that is missing":  func(_ *Template, a *App, _ *string) { a.Files = []string{"firmware/nothing.c"} },
-		"a file that is outside":  func(_ *Template, a *App, _ *string) { a.Files = []string{"../go.mod"} },
-		"a protocol that is none": func(_ *Template, a *App, _ *string) { a.Protocol = "smoke" },
+		"named rpc":              func(_ *Template, _ *App, name *string) { *name = "rpc" },
+		"no option app":          func(t *Template, _ *App, _ *string) { t.Options = []string{"stack_bytes"} },
+		"no folder of firmware":  func(t *Template, _ *App, _ *string) { t.Firmware = "" },
+		"its options lack app":   func(_ *Template, a *App, _ *string) { a.Options = nil },
+		"a file that is missing": func(_ *Template, a *App, _ *string) { a.Files = []string{"firmware/nothing.c"} },
+		"a file that is outside": func(_ *Template, a *App, _ *string) { a.Files = []string{"../go.mod"} },
 	} {
 		bad, a, named := *bare, good, "standalone"
 		change(&bad, &a, &named)

@@ -52,15 +52,15 @@ type Blueprint struct {
 	// the version of what template.json means; 0 is 1
 	Interface int `json:"interface,omitempty" is:"0..2147483647"`
 
-	Doc      string     `json:"doc"`               // one line for people
-	Prepare  [][]string `json:"prepare,omitempty"` // commands before it, as a configure step
-	Build    []string   `json:"build"`             // the command that builds
-	Tools    []Tool     `json:"tools"`             // programs that it calls besides the board's compiler
-	Generate []string   `json:"generate"`          // files of generators that it needs
+	Doc      string     `json:"doc"`                         // one line for people
+	Prepare  [][]string `json:"prepare,omitempty" is:"text"` // commands before it, as a configure step
+	Build    []string   `json:"build" is:"text"`             // the command that builds
+	Tools    []Tool     `json:"tools"`                       // programs that it calls besides the board's compiler
+	Generate []string   `json:"generate"`                    // files of generators that it needs
 	// files and folders that determine the firmware, and !PATTERN for what does not; without names all files
-	Inputs  []string      `json:"inputs,omitempty"`
-	ELF     string        `json:"elf"`                         // the result
-	Map     string        `json:"map"`                         // the linker's map
+	Inputs  []string      `json:"inputs,omitempty" is:"input"`
+	ELF     string        `json:"elf" is:"inside"`             // the result
+	Map     string        `json:"map" is:"inside"`             // the linker's map
 	Board   string        `json:"board,omitempty" is:"inside"` // the board file that the build command writes
 	Options []string      `json:"options"`                     // the board's options that it uses
 	Compile []CompileStep `json:"compile"`                     // for compile_commands.json; empty if its build command writes that
@@ -70,12 +70,12 @@ type Blueprint struct {
 	// inputs outside the project, as $VARIABLE/PATH with a variable of Env
 	Outside []string `json:"outside,omitempty"`
 	// source trees outside the project, as $VARIABLE or $VARIABLE/PATTERN
-	Trees []string `json:"trees,omitempty"`
+	Trees []string `json:"trees,omitempty" is:"pattern"`
 	// places that the build may read and that do not count, such as those of toolchains that it finds itself
-	Reads  []string     `json:"reads,omitempty"`
-	Find   []Search     `json:"find,omitempty"`   // folders for variables of Env that the user has not set
-	Checks []SetupCheck `json:"checks,omitempty"` // of what else the build needs of this computer
-	Boards []string     `json:"boards,omitempty"` // the command that lists the boards that the build command knows
+	Reads  []string     `json:"reads,omitempty" is:"readable"`
+	Find   []Search     `json:"find,omitempty"`             // folders for variables of Env that the user has not set
+	Checks []SetupCheck `json:"checks,omitempty"`           // of what else the build needs of this computer
+	Boards []string     `json:"boards,omitempty" is:"text"` // the command that lists the boards that the build command knows
 	// patterns of results that the project's build folder gets, besides those that are named here
 	Results []string `json:"results,omitempty" is:"inside pattern"`
 	// patterns of sources, headers and files of the model whose contents a configure step reads
@@ -85,7 +85,7 @@ type Blueprint struct {
 	// the folder to which the map's paths are relative; "" is the project's
 	LinkedIn string `json:"linked_in,omitempty" is:"inside"`
 	// what the board's programmer takes for the folder of the build; "" is the build folder
-	ProgrammerFolder string `json:"programmer_folder,omitempty"`
+	ProgrammerFolder string `json:"programmer_folder,omitempty" is:"inside"`
 	// the image in other forms, for a board with a memory map
 	Forms Forms `json:"forms,omitzero"`
 	// the build compiles what a board names in sources, in src, though the template has no ports
@@ -158,8 +158,8 @@ const (
 // A Tool is a program that the build command calls.
 type Tool struct {
 	Name    string   `json:"name" is:"required"`
-	Install string   `json:"install"`      // one command that installs it on Debian
-	In      []string `json:"in,omitempty"` // folders where it may be if it is not on PATH; as In of Search
+	Install string   `json:"install"`                 // one command that installs it on Debian
+	In      []string `json:"in,omitempty" is:"place"` // folders where it may be if it is not on PATH; as In of Search
 	// it only starts other programs: its version has no part in what they make
 	Starter bool `json:"starter,omitempty"`
 }
@@ -232,18 +232,18 @@ func (s CompileStep) FlagsFor(b *boards.Board, o boards.Options, file string) []
 // A Search is where a folder is found whose variable the user has not set: in the first of these places that has a
 // file.
 type Search struct {
-	Name    string   `json:"name" is:"required"`       // of the variable
-	Has     string   `json:"has" is:"required inside"` // a file below the folder
-	In      []string `json:"in" is:"required"`         // begin with AboveWord, HomeWord or $NAME
-	Install string   `json:"install,omitempty"`        // how to get it
+	Name    string   `json:"name" is:"required"`        // of the variable
+	Has     string   `json:"has" is:"required inside"`  // a file below the folder
+	In      []string `json:"in" is:"required searched"` // begin with AboveWord or HomeWord
+	Install string   `json:"install,omitempty"`         // how to get it
 }
 
 // A SetupCheck is a command that succeeds if something is there that the build needs and that is no program: a module
 // of an interpreter, or a setting.
 type SetupCheck struct {
 	Name    string   `json:"name" is:"required"`
-	Command []string `json:"command"` // $NAME/PATH is below the folder of a variable of env
-	Install string   `json:"install"` // a command that installs it, or what to do
+	Command []string `json:"command" is:"required text"` // $NAME/PATH is below the folder of a variable of env
+	Install string   `json:"install"`                    // a command that installs it, or what to do
 }
 
 // IsFolder reports whether the value of a user's variable is a folder: the template looks for something below it.

@@ -27,8 +27,8 @@ func (t *Blueprint) Check() error {
 	}
 
 	for _, check := range []func() error{
-		t.checkCommands, t.CheckELF, t.checkFolders, t.checkResults, t.checkGenerated, t.checkOutside,
-		t.checkFind, t.checkSetup, t.checkIfs, t.checkWords, t.checkNames, t.Landmarks.Check,
+		t.checkCommands, t.checkELF, t.checkFolders, t.checkResults, t.checkGenerated, t.checkOutside,
+		t.checkFind, t.checkSetup, t.checkIfs, t.checkWords, t.checkNames,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -37,25 +37,18 @@ func (t *Blueprint) Check() error {
 	return nil
 }
 
-// checkCommands checks the commands and their inputs.
+// checkCommands checks whether there are commands, and words that only one of them has.
 func (t *Blueprint) checkCommands() error {
-	if len(t.Build) == 0 || t.Build[0] == "" {
+	if len(t.Build) == 0 {
 		return errors.New("build: no command")
 	}
 
 	for _, words := range t.Prepare {
-		if len(words) == 0 || words[0] == "" {
+		if len(words) == 0 {
 			return errors.New("prepare: an empty command")
 		}
 		if slices.Contains(words, FormsWord) {
 			return fmt.Errorf("prepare: only build replaces %s", FormsWord)
-		}
-	}
-
-	for _, entry := range t.Inputs {
-		pattern := strings.TrimPrefix(entry, excludes)
-		if _, err := path.Match(pattern, ""); err != nil || checkPath(pattern) != nil {
-			return fmt.Errorf("inputs: %q is not a path or pattern inside the project", entry)
 		}
 	}
 	return nil
@@ -95,9 +88,6 @@ func (t *Blueprint) resultFields() []pathField {
 func (t *Blueprint) checkResults() error {
 	for _, field := range t.resultFields() {
 		for _, p := range field.paths {
-			if err := checkPath(p); err != nil {
-				return fmt.Errorf("%s: %w", field.name, err)
-			}
 			if !strings.HasPrefix(p, t.BuildFolder()+"/") {
 				return fmt.Errorf("%s: %q is not in the build folder %q of elf", field.name, p, t.BuildFolder())
 			}
@@ -122,44 +112,26 @@ func (t *Blueprint) checkGenerated() error {
 		return errors.New("board: what it describes is known too late for " + FormsWord)
 	}
 
-	if f := t.FolderForProgrammer(); checkPath(f) != nil || !strings.HasPrefix(f+"/", t.BuildFolder()+"/") {
+	if f := t.FolderForProgrammer(); !strings.HasPrefix(f+"/", t.BuildFolder()+"/") {
 		return fmt.Errorf("programmer_folder: %q is not the build folder %q or in it", f, t.BuildFolder())
 	}
 	return nil
 }
 
-// checkPath returns an error for a path that is or leads out of the project's folder.
-func checkPath(p string) error {
-	if p == "" {
-		return errors.New("missing")
+// checkELF returns an error for a result without a folder: the build folder is the first part of its path.
+func (t *Blueprint) checkELF() error {
+	switch {
+	case t.ELF == "":
+		return errors.New("elf: missing")
+	case t.Map == "":
+		return errors.New("map: missing")
+	case !strings.Contains(t.ELF, "/"):
+		return fmt.Errorf("elf: %q is not in a build folder", t.ELF)
 	}
-	if !filepath.IsLocal(filepath.FromSlash(p)) || path.Clean(p) != p || p == "." {
-		return fmt.Errorf("%q is not a path inside the project", p)
-	}
-	return nil
-}
-
-// CheckELF returns an error for a result without a folder: the build folder is the first part of its path.
-func (t *Blueprint) CheckELF() error {
-	err := checkPath(t.ELF)
-	if err == nil && !strings.Contains(t.ELF, "/") {
-		err = fmt.Errorf("%q is not in a build folder", t.ELF)
-	}
-	if err == nil {
-		err = CheckBuildFolder(t.BuildFolder())
-	}
-	if err != nil {
+	if err := checkReserved(t.ELF); err != nil {
 		return fmt.Errorf("elf: %w", err)
 	}
 	return nil
-}
-
-// CheckBuildFolder returns an error for a name that is not of a folder in the project, or reserved.
-func CheckBuildFolder(name string) error {
-	if strings.Contains(name, "/") {
-		return fmt.Errorf("%q is not one folder", name)
-	}
-	return cmp.Or(checkPath(name), checkReserved(name))
 }
 
 // checkReserved returns an error for a path that begins with a name of boardsmith's own.
@@ -185,23 +157,15 @@ func (t *Template) CheckNames() error {
 	return nil
 }
 
-// checkFirmware refuses a folder for the firmware's C with a reserved name. The build folder is refused when its files
-// are planned.
-func (t *Template) checkFirmware() error {
+// checkCopies returns an error for folders of other files with a reserved name. The build folder is refused when its
+// files are planned.
+func (t *Template) checkCopies() error {
 	if err := checkReserved(t.Firmware); err != nil {
 		return fmt.Errorf("firmware: %w", err)
 	}
-	return nil
-}
-
-// checkCopies returns an error for folders with a reserved name, and for a template without its folder.
-func (t *Template) checkCopies() error {
-	for to, from := range t.Copies {
+	for to := range t.Copies {
 		if err := checkReserved(to); err != nil {
 			return fmt.Errorf("copies: %w", err)
-		}
-		if !strings.Contains(from, "/") {
-			return fmt.Errorf("copies: %q is not a template's name and its folder", from)
 		}
 	}
 	return nil
@@ -211,7 +175,7 @@ func (t *Template) checkCopies() error {
 func (t *Blueprint) checkFolders() error {
 	all := []string{t.Landmarks.Folders.OfModel(), t.Landmarks.Folders.OfRuntime(), t.BuildFolder()}
 	for i, a := range all {
-		if err := cmp.Or(checkPath(a), checkReserved(a)); err != nil {
+		if err := checkReserved(a); err != nil {
 			return fmt.Errorf("landmarks.folders: %w", err)
 		}
 		for j, b := range all {
@@ -330,7 +294,7 @@ func (t *Blueprint) checkIfs() error {
 		}
 
 		name, below, _ := strings.Cut(strings.TrimPrefix(place, "$"), "/")
-		if t.Env[name] != "$"+name || checkPath(below) != nil || then == "" {
+		if t.Env[name] != "$"+name || jsonfile.CheckValue(below, "inside") != nil || then == "" {
 			return fmt.Errorf("build: %q is not %s$NAME/PATH}WORD with a user's variable of env", word, ifWord)
 		}
 	}
@@ -362,18 +326,7 @@ func (t *Blueprint) Completes(b *boards.Board) error {
 	return nil
 }
 
-// checkPlaces returns an error for a place without one of the words that begin one.
-func checkPlaces(all []string) error {
-	for _, place := range all {
-		first, _, _ := strings.Cut(place, "/")
-		if first != HomeWord && first != AboveWord && !(strings.HasPrefix(first, "$") && len(first) > 1) {
-			return fmt.Errorf("the place %q begins with none of $NAME, %s and %s", place, AboveWord, HomeWord)
-		}
-	}
-	return nil
-}
-
-// checkFind returns an error for a search that cannot succeed or does not end.
+// checkFind returns an error for a search for what is no user's variable.
 func (t *Blueprint) checkFind() error {
 	for _, s := range t.Find {
 		// An optional variable may be looked for, too.
@@ -381,36 +334,18 @@ func (t *Blueprint) checkFind() error {
 		if !slices.ContainsFunc(slices.Collect(maps.Values(t.Env)), isUsers) {
 			return fmt.Errorf("find: %q is no user's variable of env", s.Name)
 		}
-		if err := checkPlaces(s.In); err != nil {
-			return fmt.Errorf("find: %w", err)
-		}
-		if slices.ContainsFunc(s.In, func(place string) bool { return strings.HasPrefix(place, "$") }) {
-			return fmt.Errorf("find: %s is looked for below a variable", s.Name)
-		}
-	}
-
-	for _, tool := range t.Tools {
-		if err := checkPlaces(tool.In); err != nil {
-			return fmt.Errorf("tool %s: %w", tool.Name, err)
-		}
 	}
 	return nil
 }
 
-// checkOutside returns an error for outside inputs and source trees that do not begin with a variable, and for other
-// places that are none.
+// checkOutside returns an error for outside inputs and source trees that do not begin with a variable.
 func (t *Blueprint) checkOutside() error {
-	isAbsolute := func(place string) bool { return strings.HasPrefix(place, "/") }
-	if err := checkPlaces(slices.DeleteFunc(slices.Clone(t.Reads), isAbsolute)); err != nil {
-		return fmt.Errorf("reads: %w", err)
-	}
-
 	for _, p := range t.Trees {
 		name, _, pattern := SplitTree(p)
 		if t.Env[name] != "$"+name || !strings.HasPrefix(p, "$") {
 			return fmt.Errorf("trees: %q does not begin with a user's variable of env", p)
 		}
-		if _, err := path.Match(pattern, ""); err != nil || pattern != "" && !fs.ValidPath(pattern) {
+		if pattern != "" && !fs.ValidPath(pattern) {
 			return fmt.Errorf("trees: invalid pattern %q", p)
 		}
 	}
@@ -429,26 +364,18 @@ func (t *Blueprint) checkOutside() error {
 	return nil
 }
 
-// checkSetup returns an error for commands that cannot be run.
+// checkSetup returns an error for words of commands that begin with what is no user's variable.
 func (t *Blueprint) checkSetup() error {
 	for _, c := range t.Checks {
 		if err := t.checkCommand("checks: "+c.Name, c.Command); err != nil {
 			return err
 		}
 	}
-
-	if len(t.Boards) == 0 {
-		return nil
-	}
 	return t.checkCommand("boards", t.Boards)
 }
 
 func (t *Blueprint) checkCommand(field string, words []string) error {
-	if len(words) == 0 || words[0] == "" {
-		return fmt.Errorf("%s: no command", field)
-	}
-
-	for _, word := range words[1:] {
+	for _, word := range words[min(1, len(words)):] {
 		name, _, _ := strings.Cut(strings.TrimPrefix(word, "$"), "/")
 		if strings.HasPrefix(word, "$") && t.Env[name] != "$"+name {
 			return fmt.Errorf("%s: %q does not begin with a user's variable of env", field, word)

@@ -107,21 +107,21 @@ func TestCheckNamesField(t *testing.T) {
 		`elf: "project.json": the name is reserved for boardsmith's own files`: func(b *Blueprint) {
 			b.ELF, b.Map = "project.json/a.elf", "project.json/a.map"
 		},
-		`build: no command`:                                                 func(b *Blueprint) { b.Build = nil },
-		`prepare: an empty command`:                                         func(b *Blueprint) { b.Prepare = [][]string{{}} },
-		`prepare: only build replaces {forms}`:                              func(b *Blueprint) { b.Prepare = [][]string{{"make", "{forms}"}} },
-		`compile[0].files[0]: "[" is not a valid pattern`:                   func(b *Blueprint) { b.Compile = []CompileStep{{Files: []string{"["}}} },
-		`areas.own[0]: "[" is not a valid pattern`:                          func(b *Blueprint) { b.Areas.Own = []string{"["} },
-		`startup[0]: "[" is not a valid pattern`:                            func(b *Blueprint) { b.Startup = []string{"["} },
-		`settings[0]: "[" is not a valid pattern`:                           func(b *Blueprint) { b.Settings = []string{"["} },
-		`configure_reads[0]: "[" is not a valid pattern`:                    func(b *Blueprint) { b.ConfigureReads = []string{"["} },
-		`reconfigure[0]: "[" is not a valid pattern`:                        func(b *Blueprint) { b.Reconfigure = []string{"["} },
-		`reads: the place "opt/x" begins with none of $NAME, {above} and ~`: func(b *Blueprint) { b.Reads = []string{"~/x*", "/opt", "opt/x"} },
-		`tools[0].name: missing`:                                            func(b *Blueprint) { b.Tools = []Tool{{Install: "apt-get install x"}} },
+		`build: no command`:                                                        func(b *Blueprint) { b.Build = nil },
+		`prepare: an empty command`:                                                func(b *Blueprint) { b.Prepare = [][]string{{}} },
+		`prepare: only build replaces {forms}`:                                     func(b *Blueprint) { b.Prepare = [][]string{{"make", "{forms}"}} },
+		`compile[0].files[0]: "[" is not a valid pattern`:                          func(b *Blueprint) { b.Compile = []CompileStep{{Files: []string{"["}}} },
+		`areas.own[0]: "[" is not a valid pattern`:                                 func(b *Blueprint) { b.Areas.Own = []string{"["} },
+		`startup[0]: "[" is not a valid pattern`:                                   func(b *Blueprint) { b.Startup = []string{"["} },
+		`settings[0]: "[" is not a valid pattern`:                                  func(b *Blueprint) { b.Settings = []string{"["} },
+		`configure_reads[0]: "[" is not a valid pattern`:                           func(b *Blueprint) { b.ConfigureReads = []string{"["} },
+		`reconfigure[0]: "[" is not a valid pattern`:                               func(b *Blueprint) { b.Reconfigure = []string{"["} },
+		`reads[2]: "opt/x" is not a place that begins with $NAME, {above}, ~ or /`: func(b *Blueprint) { b.Reads = []string{"~/x*", "/opt", "opt/x"} },
+		`tools[0].name: missing`:                                                   func(b *Blueprint) { b.Tools = []Tool{{Install: "apt-get install x"}} },
 		`find: "BASE" is no user's variable of env`: func(b *Blueprint) {
 			b.Find = []Search{{Name: "BASE", Has: "x", In: []string{"~/x"}}}
 		},
-		`landmarks.folders: "../x" is not a path inside the project`: func(b *Blueprint) {
+		`landmarks.folders.model: "../x" is not a path inside the project`: func(b *Blueprint) {
 			b.Landmarks.Folders.Model = "../x"
 		},
 		`landmarks.folders: folder "build/x" is in folder "build"`: func(b *Blueprint) {

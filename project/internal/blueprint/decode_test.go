@@ -28,6 +28,8 @@ func TestTemplateJSON(t *testing.T) {
 		"a script outside":      {`{`, `{"linker_script": "../../x.ld", `, `template.json:1: linker_script: "../../x.ld"`},
 		"an unknown inner one":  {`{`, `{"apps": {"x": {"flies": []}}, `, `"apps.x.flies"`},
 		"a landmark's one":      {`{`, `{"landmarks": {"part": []}, `, `template.json:1: field "landmarks.part"`},
+		"a protocol of none":    {`{`, `{"landmarks": {"protocol": "smoke"}, `, `template.json:1: landmarks.protocol: "smoke" is none of lines`},
+		"a search in a place":   {`{`, `{"find": [{"name": "A", "has": "x", "in": ["/opt"]}], `, `template.json:1: find[0].in[0]: "/opt" is not a place`},
 		"a field of two levels": {`{`, `{"forms": {"bin": "build/a.bin"}, `, ""},
 	} {
 		data := strings.Replace(good, c.text, c.by, 1)

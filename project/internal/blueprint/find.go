@@ -18,7 +18,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/templates"
 )
 
@@ -93,7 +92,7 @@ func findAlone(name string, folders []string) (*Template, error) {
 // templateFiles returns the folder of a template by its name, in each folder's templates/, else a shipped one's.
 func templateFiles(name string, folders []string) (fs.FS, error) {
 	var all []fs.FS
-	if checkPath(name) == nil && filepath.Base(name) == name { // no path, as inherits could have
+	if filepath.IsLocal(name) && filepath.Base(name) == name && name != "." { // no path, as inherits could have
 		for _, f := range folders {
 			all = append(all, os.DirFS(filepath.Join(f, "templates", name)))
 		}
@@ -151,7 +150,7 @@ func readTemplate(name string, files fs.FS, folders []string) (*Template, error)
 		return nil, err
 	}
 
-	if err := cmp.Or(t.Check(), t.checkFirmware(), t.checkCopies(), t.checkApps()); err != nil {
+	if err := cmp.Or(t.Check(), t.checkCopies(), t.checkApps()); err != nil {
 		return nil, failure.Errorf(failure.Config, "template %s: %s: %w", name, TemplateFile, err)
 	}
 	return t, nil
@@ -190,13 +189,10 @@ func (t *Template) merge(name string, files fs.FS, folders []string, parents int
 
 // readJSON returns the text of a template.json.
 func readJSON(name string, files fs.FS) ([]byte, error) {
-	if info, err := fs.Stat(files, TemplateFile); err == nil && !info.Mode().IsRegular() {
-		return nil, failure.Errorf(failure.Config, "template %s: %s: %w", name, TemplateFile, plainfile.ErrSpecial)
-	}
-	data, err := fs.ReadFile(files, TemplateFile)
+	data, err := jsonfile.Read(files, TemplateFile)
 	if err != nil {
 		return nil, failure.New(failure.Config, "name the folder with "+TemplateFile+"; in a git repository, "+
-			"URL//FOLDER@REVISION", "template %s: %w", name, err)
+			"URL//FOLDER@REVISION", "template %s: %s: %w", name, TemplateFile, err)
 	}
 
 	// A later interface may have other fields, so this precedes their decoding.

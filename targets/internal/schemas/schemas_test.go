@@ -102,10 +102,6 @@ func generated(t *testing.T, title string, in reflect.Type) []byte {
 	case templateType:
 		s.If = &jsonschema.Schema{Not: &jsonschema.Schema{Required: []string{"inherits"}}}
 		s.Then = &jsonschema.Schema{Required: []string{"build", "elf", "map"}}
-	case reflect.TypeFor[library.Library]():
-		s.Required = []string{"licence"}
-	case reflect.TypeFor[plainc.Description]():
-		s.Required = []string{"name", "function"}
 	}
 	data, err := json.Marshal(s)
 	must(t, err)
@@ -163,6 +159,17 @@ func demand(t *testing.T, of, p *jsonschema.Schema, name string, tag reflect.Str
 	is := strings.Fields(tag.Get("is"))
 	if slices.Contains(is, "required") {
 		of.Required = append(of.Required, name)
+	}
+	// Several fields of "with", "either" and "key" are the decoder's to check.
+	needed := strings.Fields(tag.Get("needs"))
+	if with := strings.Fields(tag.Get("with")); len(with) == 1 {
+		needed = append(needed, with...)
+	}
+	if len(needed) > 0 {
+		if of.DependentRequired == nil {
+			of.DependentRequired = map[string][]string{}
+		}
+		of.DependentRequired[name] = needed
 	}
 	if form := jsonfile.Forms[tag.Get("keys")]; form.Pattern != nil {
 		p.PropertyNames = &jsonschema.Schema{Pattern: form.Pattern.String()}
