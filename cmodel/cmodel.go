@@ -204,6 +204,9 @@ func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 
 	// The function of the C interface is TVM's own wrapper: then no source is replaced.
 	for _, f := range m.Sources {
+		if path.Ext(f.Name) != ".c" {
+			return nil, g.fault(`export it for a target that generates C, such as "c"`, "%s: C++ sources are not supported", f.Name)
+		}
 		if g.Entry == entryHeader || !g.replaces(f) {
 			code.Sources = append(code.Sources, tolerated(f))
 		}
@@ -213,9 +216,6 @@ func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 		code.Objects = slices.DeleteFunc(slices.Clone(m.Objects), g.replacesObject)
 	}
 
-	if err := g.checkComplete(code); err != nil {
-		return nil, err
-	}
 	code.Generated, err = g.files(code)
 	return code, err
 }

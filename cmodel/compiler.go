@@ -182,10 +182,6 @@ func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File, code
 		all = append(all, o)
 	}
 
-	if err := checkDefined(dir, all); err != nil {
-		return err
-	}
-
 	// All objects as one, only to find symbols that two of them define.
 	if err := c.linkWhole(ctx, dir, all, filepath.Join(objectDir, "all.o")); err != nil {
 		return err

@@ -118,24 +118,6 @@ func TestCompilerWorkspace(t *testing.T) {
 	}
 }
 
-// TestCompilerUndefined refuses a model that calls a function of TVM which the runtime does not have, except a
-// platform's.
-func TestCompilerUndefined(t *testing.T) {
-	c := compiler(t, "host")
-	for function, want := range map[string]string{
-		"TVMPlatformBlink": "", "TVMGetLastError": "sine_lib9.c calls TVMGetLastError",
-	} {
-		text := "void " + function + "(void);\nvoid nine(void) { " + function + "(); }\n"
-		sine := code(t, "sine.aot_c")
-		sine.Sources = append(sine.Sources, mlf.File{Name: "codegen/host/src/sine_lib9.c", Data: []byte(text)})
-		_, err := c.Bundle(t.Context(), []*cmodel.Code{sine})
-		refused := failure.Of(err) == failure.Config && want != "" && strings.Contains(err.Error(), want)
-		if refused != (want != "") || !refused && err != nil {
-			t.Errorf("%s: %v", function, err)
-		}
-	}
-}
-
 // TestCompilerSharedSymbol: two models that define one symbol are an error that names it, both models and both sources,
 // also with link-time optimisation. So is a model that defines a function of the runtime.
 func TestCompilerSharedSymbol(t *testing.T) {
