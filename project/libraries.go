@@ -281,7 +281,7 @@ func (b *Builder) explained(err error, a *mlf.Archive, dir string, with []projec
 		return failure.New(failure.Of(err), next, "%w\n%s", err, cause)
 	}
 
-	if symbol := toolwords.MissingSymbol(text); symbol != "" {
+	if symbol, _ := toolwords.MissingSymbol(text); symbol != "" {
 		if next := b.libraryWith(func(l *library.Library) bool { return l.Mentions(symbol) }, dir, with); next != "" {
 			return failure.New(failure.Of(err), next, "%w", err)
 		}

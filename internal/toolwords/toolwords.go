@@ -34,13 +34,11 @@ var (
 	compilerWarning = regexp.MustCompile(`^[^:]+:\d+(:\d+)?: (warning|note): `)
 )
 
-// codeLine matches a message of a compiler or an assembler about a line of code, or of a linker about symbols and room.
-var codeLine = regexp.MustCompile(`(?m)^[^:\n]+:\d+(:\d+)?: |undefined reference|multiple definition|` + overflowWords +
-	`|` + willNotFitWords)
-
 // NamesCode reports whether a message is about the code that was compiled or linked. Another one may be about the
 // computer: a library that a compiler could not load, a wrapper's exit code.
-func NamesCode(message string) bool { return codeLine.MatchString(message) }
+func NamesCode(message string) bool {
+	return InSource(message, func(string) bool { return true }) || noRoom.MatchString(message)
+}
 
 // Classify returns the failed step, by a tool's messages.
 func Classify(text string) failure.Class {
@@ -91,70 +89,68 @@ func Explain(stderr, both string) (class failure.Class, message, text string) {
 // noWorkspace matches west's output outside of a workspace, where it has no commands of Zephyr.
 var noWorkspace = regexp.MustCompile(`west: unknown command "build"`)
 
-// noInput matches NoInput's text.
-var noInput = regexp.MustCompile(`(?m) is no input of template (\S+), so `)
-
-// otherEnums matches GNU ld's message for Arm about an object whose enums have another size than those of others.
-var otherEnums = regexp.MustCompile(`uses (32-bit|variable-size) enums yet the output is to use `)
-
-// otherWide matches GNU ld's message for Arm about an object whose wchar_t has another size than that of others.
-var otherWide = regexp.MustCompile(`uses ([24])-byte wchar_t yet the output is to use `)
-
-// noDate matches what templates define the macros of the date and the time as.
-var noDate = regexp.MustCompile(`error: (__[A-Z]+__) differs in each build`)
-
-// noSanitizer matches a linker's message about the library of one of GCC's sanitizers.
-var noSanitizer = regexp.MustCompile(`cannot find -l(a|t|l|ub)san\b|undefined reference to .__(a|t|ub)san_`)
-
 // NoInput returns a line about a file of the project that the folder of a build lacks.
 func NoInput(file, template string) string {
 	return "\n" + file + " is no input of template " + template +
 		", so it is not in the folder in which the command runs"
 }
 
-// noPlace matches Outside's text.
-var noPlace = regexp.MustCompile(`(?m) is outside of the project, and template (\S+) does not declare it`)
-
 // Outside returns a line about a file outside of the project that a command may not read.
 func Outside(file, template string) string {
 	return "\n" + file + " is outside of the project, and template " + template + " does not declare it"
 }
 
+// advice are the next steps for messages of tools, and for NoInput's and Outside's. $1 is the first part in brackets.
+var advice = []struct {
+	message *regexp.Regexp
+	next    string
+}{
+	{
+		regexp.MustCompile(`(?m) is no input of template (\S+), so `),
+		"name it in inputs of template $1, or do not exclude it there",
+	},
+	{
+		regexp.MustCompile(`(?m) is outside of the project, and template (\S+) does not declare it`),
+		"put it into the project, or name it in template.json of template $1: in outside, so that its " +
+			"contents count; in trees, so that its commit does; in reads, if it is of a tool",
+	},
+	{
+		noWorkspace,
+		"Zephyr's folder is not in a west workspace: run west init -l ZEPHYR_BASE there, or set ZEPHYR_BASE to the " +
+			"zephyr folder of a workspace",
+	},
+	// of GNU ld for Arm
+	{
+		regexp.MustCompile(`uses 32-bit enums yet the output is to use `),
+		"compile it with -fshort-enums, as the board's compiler does: enums in structs have another size otherwise",
+	},
+	{
+		regexp.MustCompile(`uses variable-size enums yet the output is to use `),
+		"compile it with -fno-short-enums, as the board's compiler does: enums in structs have another size otherwise",
+	},
+	// what templates define the macros of the date and the time as; that of the file's last change is set by nothing
+	{regexp.MustCompile(`error: (__TIMESTAMP__) differs in each build`), "do not use $1"},
+	{
+		regexp.MustCompile(`error: (__[A-Z]+__) differs in each build`),
+		"do not use $1, or set SOURCE_DATE_EPOCH to the time that it stands for, in seconds since 1970",
+	},
+	{
+		regexp.MustCompile(`cannot find -l(a|t|l|ub)san\b|undefined reference to .__(a|t|ub)san_`),
+		"only programs of this computer have the library of -fsanitize: build for host, or let the checks of " +
+			"-fsanitize=undefined trap, with -fsanitize-undefined-trap-on-error",
+	},
+	{
+		regexp.MustCompile(`not a git repository`),
+		"the command runs in a copy of the inputs, no git work tree: let a file or a variable of env have what it asks git",
+	},
+}
+
 // Advice returns the next step for a message of Explain; "" if the message has all.
 func Advice(message string) string {
-	if m := noInput.FindStringSubmatch(message); m != nil {
-		return "name it in inputs of template " + m[1] + ", or do not exclude it there"
-	}
-	if m := noPlace.FindStringSubmatch(message); m != nil {
-		return "put it into the project, or name it in template.json of template " + m[1] + ": in outside, so that its " +
-			"contents count; in trees, so that its commit does; in reads, if it is of a tool"
-	}
-	if noWorkspace.MatchString(message) {
-		return "Zephyr's folder is not in a west workspace: run west init -l ZEPHYR_BASE there, or set ZEPHYR_BASE to the " +
-			"zephyr folder of a workspace"
-	}
-	if m := otherEnums.FindStringSubmatch(message); m != nil {
-		flag := map[string]string{"32-bit": "-fshort-enums", "variable-size": "-fno-short-enums"}[m[1]]
-		return "compile it with " + flag + ", as the board's compiler does: enums in structs have another size otherwise"
-	}
-	if m := otherWide.FindStringSubmatch(message); m != nil {
-		flag := map[string]string{"2": "-fno-short-wchar", "4": "-fshort-wchar"}[m[1]]
-		return "compile it with " + flag + ", as the board's compiler does; if no wchar_t passes between them, " +
-			"-Wl,--no-wchar-size-warning in ldflags of the board file lets it pass"
-	}
-	if m := noDate.FindStringSubmatch(message); m != nil {
-		if m[1] == "__TIMESTAMP__" { // of the file's last change: no variable sets it
-			return "do not use " + m[1]
+	for _, a := range advice {
+		if at := a.message.FindStringSubmatchIndex(message); at != nil {
+			return string(a.message.ExpandString(nil, a.next, message, at))
 		}
-		return "do not use " + m[1] + ", or set SOURCE_DATE_EPOCH to the time that it stands for, in seconds since 1970"
-	}
-	if noSanitizer.MatchString(message) {
-		return "only programs of this computer have the library of -fsanitize: build for host, or let the checks of " +
-			"-fsanitize=undefined trap, with -fsanitize-undefined-trap-on-error"
-	}
-	if strings.Contains(message, "not a git repository") {
-		return "the command runs in a copy of the inputs, no git work tree: let a file or a variable of env have what it " +
-			"asks git"
 	}
 	return ""
 }
@@ -339,11 +335,14 @@ var assertion = regexp.MustCompile(
 
 // Assertion returns the text of the first broken _Static_assert, #error or ASSERT in messages of tools, or "".
 func Assertion(message string) string {
-	m := assertion.FindStringSubmatch(message)
-	if m == nil {
-		return ""
-	}
-	return m[1]
+	text, _ := find(assertion, message)
+	return text
+}
+
+// find returns the first two parts in brackets of what an expression matches; "" without them.
+func find(expression *regexp.Regexp, text string) (first, second string) {
+	parts := append(expression.FindStringSubmatch(text), "", "", "")
+	return parts[1], parts[2]
 }
 
 // InSource reports whether a message is about the content of sources, as a compiler, an assembler or a linker found it:
@@ -352,8 +351,8 @@ func InSource(message string, isInput func(file string) bool) bool {
 	if symbols.MatchString(message) {
 		return true
 	}
-	match := fileOfError.FindStringSubmatch(message)
-	return match != nil && (isInput(match[1]) || ofCompiler.MatchString(match[1]))
+	file, _ := find(fileOfError, message)
+	return file != "" && (isInput(file) || ofCompiler.MatchString(file))
 }
 
 var (
@@ -365,43 +364,29 @@ var (
 var (
 	missingHeader = regexp.MustCompile(`(?m)^(?:(.+?):\d+:\d+: )?fatal error: ` +
 		`'?([^:' \n]+)'?(?:: No such file| file not found)`)
-	missingSymbol = regexp.MustCompile("undefined reference to " + quoted)
-	inFunction    = regexp.MustCompile("in function " + quoted + `:?\s[^\n]*` + missingSymbol.String())
-	twiceDefined  = regexp.MustCompile("(?m)^(?:.* in function .*\n)?.*(?:multiple definition of|duplicate symbol:?) " +
-		quoted + ".*$")
+	missingSymbol = regexp.MustCompile("(?:in function " + quoted + `:?\s[^\n]*)?undefined reference to ` + quoted)
+	twiceDefined  = regexp.MustCompile("(?m)^((?:.* in function .*\n)?.*(?:multiple definition of|duplicate symbol:?) " +
+		quoted + ".*)$")
 	noInstruction = regexp.MustCompile(`error: this builtin is not supported for this target|needs target feature`)
 )
 
 // MissingHeader returns a header that a compiler did not find, and the file that includes it; or "".
 func MissingHeader(text string) (header, includer string) {
-	if match := missingHeader.FindStringSubmatch(text); match != nil {
-		return match[2], strings.TrimPrefix(match[1], "./")
-	}
-	return "", ""
+	includer, header = find(missingHeader, text)
+	return header, strings.TrimPrefix(includer, "./")
 }
 
-// MissingSymbol returns a function or variable that a linker did not find; or "".
-func MissingSymbol(text string) string {
-	if match := missingSymbol.FindStringSubmatch(text); match != nil {
-		return match[1]
-	}
-	return ""
+// MissingSymbol returns a function or variable that a linker did not find, and the function of a library that needs it
+// if the message has it; or "".
+func MissingSymbol(text string) (symbol, function string) {
+	function, symbol = find(missingSymbol, text)
+	return symbol, function
 }
 
 // TwiceDefined returns a symbol of which a linker found two definitions, and the lines that name their files; or "".
 func TwiceDefined(text string) (symbol, files string) {
-	if match := twiceDefined.FindStringSubmatch(text); match != nil {
-		return match[1], match[0]
-	}
-	return "", ""
-}
-
-// MissingInFunction returns a symbol that a linker did not find, and the function of a library that needs it; or "".
-func MissingInFunction(text string) (function, symbol string) {
-	if match := inFunction.FindStringSubmatch(text); match != nil {
-		return match[1], match[2]
-	}
-	return "", ""
+	files, symbol = find(twiceDefined, text)
+	return symbol, files
 }
 
 // LacksInstruction reports whether a compiler refused a function that stands for an instruction, which the processor

@@ -49,12 +49,12 @@ func ExplainSymbol(err error, folder fs.FS, source func(object string) string) e
 		return err
 	}
 
-	if symbol := toolwords.MissingSymbol(string(tool.Tail)); noThreads.MatchString(symbol) {
+	symbol, function := toolwords.MissingSymbol(string(tool.Tail))
+	if noThreads.MatchString(symbol) {
 		return failure.New(failure.Link, "make it a static variable without _Thread_local",
 			"a variable is of a thread, but firmware has no threads: %w", err)
 	}
 
-	function, symbol := toolwords.MissingInFunction(string(tool.Tail))
 	if function == "" {
 		return err
 	}

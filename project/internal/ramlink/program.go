@@ -162,7 +162,7 @@ func (l *Linker) missing(ctx context.Context, dir string, words []string, o Oper
 		return err
 	}
 
-	if function, _ := toolwords.MissingInFunction(string(tool.Tail)); function != "" {
+	if _, function := toolwords.MissingSymbol(string(tool.Tail)); function != "" {
 		_ = l.run(ctx, filepath.Join(dir, operatorsPart), append(slices.Clip(words), "-Map", toLinkPart+"operators.map"))
 	}
 
