@@ -59,10 +59,10 @@ type Board struct {
 	// the linker script and the start-up code (vector table, entry) in place of the template's; "" means the template's
 	LinkerScript Source   `json:"linker_script,omitzero" is:"path .ld|.lds|.x|.S"`
 	Startup      Source   `json:"startup,omitzero" is:"path .c|.S"`
-	Include      []Source `json:"include,omitzero" merge:"append" is:"folder"` // folders in which C files find headers; accumulates
-	Settings     []Source `json:"settings,omitzero" merge:"append" is:"path"`  // files of settings for an operating system's build; accumulates
-	Libraries    []Source `json:"libraries,omitzero" merge:"append"`           // names of libraries, or their folders; accumulates
-	PostLink     PostLink `json:"post_link,omitzero"`                          // a command that writes the image to flash, from the linked one
+	Include      []Source `json:"include,omitzero" merge:"append" is:"folder"`    // folders in which C files find headers; accumulates
+	Settings     []Source `json:"settings,omitzero" merge:"append" is:"path"`     // files of settings for an operating system's build; accumulates
+	Libraries    []Source `json:"libraries,omitzero" merge:"append" is:"library"` // names of libraries, or their folders; accumulates
+	PostLink     PostLink `json:"post_link,omitzero" is:"command"`                // a command that writes the image to flash, from the linked one
 
 	// the chip's pins that its port can raise, as ranges with the names in its manual: "PA0-15"
 	Pins []string `json:"pins,omitzero"`

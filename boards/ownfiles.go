@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -50,19 +49,11 @@ func (c PostLink) Writes() string {
 	return boardfile.OutBinWord
 }
 
-var (
-	wordRE     = regexp.MustCompile(`\{[^{}]*\}`)
-	variableRE = regexp.MustCompile(`^\$[A-Za-z_][A-Za-z0-9_]*$`)
-)
-
-// isVariable reports whether a word of PostLink stands for the value of an environment variable.
-func isVariable(word string) bool { return variableRE.MatchString(word) }
-
 // Variables returns the names of the environment variables that words of the command stand for, each once.
 func (c PostLink) Variables() (names []string) {
 	for _, w := range c.Words {
-		if isVariable(w) && !slices.Contains(names, w[1:]) {
-			names = append(names, w[1:])
+		if name, ok := strings.CutPrefix(w, "$"); ok && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	return names
@@ -98,87 +89,25 @@ func (b *Board) checkOwn() error {
 		}
 	}
 
-	for _, l := range b.Libraries {
-		if err := checkLibrary(l.Name); err != nil {
-			return l.wrong("libraries", err)
+	for field, words := range map[string][]string{"link.args": b.Link.Args, "post_link": b.PostLink.Words} {
+		for _, name := range boardfile.FilesIn(words) {
+			if err := jsonfile.CheckValue(name, "path"); err != nil {
+				return b.wrong(field, "%w", err)
+			}
 		}
 	}
-
-	for _, name := range boardfile.FilesIn(b.Link.Args) {
-		if err := plainPath(name); err != nil {
-			return b.wrong("link.args", "%w", err)
-		}
-	}
-
-	return b.checkPostLink()
-}
-
-// wrong returns an error about a source, with its origin.
-func (s Source) wrong(field string, err error) error {
-	return &FileError{File: s.At.File, Line: s.At.Line, Err: fmt.Errorf("%s: %w", field, err)}
-}
-
-func checkLibrary(name string) error {
-	if boardfile.IsPath(name) {
-		return plainPath(strings.TrimPrefix(name, "./"))
-	}
-
-	if name == "" || strings.ContainsAny(name, ` \`) {
-		return fmt.Errorf("%q is no library", name)
-	}
-	return nil
-}
-
-// plainPath returns an error for a path that is not below its folder.
-func plainPath(name string) error { return jsonfile.CheckValue(name, "path") }
-
-func (b *Board) checkPostLink() error {
-	c := b.PostLink
-	if c.IsZero() {
+	if b.PostLink.IsZero() {
 		return nil
 	}
 
-	if c.Words[0] == "" {
-		return b.wrong("post_link", "no program")
-	}
-	if program := c.Words[0]; boardfile.FileRE.FindString(program) != program && strings.ContainsAny(program, "${}") {
+	program, all := b.PostLink.Words[0], strings.Join(b.PostLink.Words, " ")
+	switch {
+	case boardfile.FileRE.FindString(program) != program && strings.ContainsAny(program, "${}"):
 		return b.wrong("post_link", "%q is no program: write a name or %s/FILE", program, boardfile.BoardWord)
-	}
-
-	placeholders := []string{
-		boardfile.BoardWord, boardfile.ELFWord, boardfile.BinWord, boardfile.HexWord,
-		boardfile.OutBinWord, boardfile.OutHexWord,
-	}
-
-	writes := map[string]bool{}
-	for _, w := range c.Words {
-		for _, word := range wordRE.FindAllString(w, -1) {
-			if !slices.Contains(placeholders, word) {
-				return b.wrong("post_link", "the word %s is not known%s", word, jsonfile.DidYouMean(word, placeholders))
-			}
-			if word == boardfile.OutBinWord || word == boardfile.OutHexWord {
-				writes[word] = true
-			}
-		}
-
-		if strings.HasPrefix(w, "$") && !isVariable(w) {
-			return b.wrong("post_link", "%q is not $NAME, a variable", w)
-		}
-		if strings.Count(w, boardfile.BoardWord) != len(boardfile.FileRE.FindAllString(w, -1)) {
-			return b.wrong("post_link", "%q: write %s/FILE", w, boardfile.BoardWord)
-		}
-	}
-
 	// What it writes is flashed: one file.
-	if len(writes) != 1 {
+	case strings.Contains(all, boardfile.OutBinWord) == strings.Contains(all, boardfile.OutHexWord):
 		return b.wrong("post_link", "one of %s and %s must name the file that it writes", boardfile.OutBinWord,
 			boardfile.OutHexWord)
-	}
-
-	for _, name := range boardfile.FilesIn(c.Words) {
-		if err := plainPath(name); err != nil {
-			return b.wrong("post_link", "%w", err)
-		}
 	}
 	return nil
 }

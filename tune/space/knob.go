@@ -31,11 +31,11 @@ func newKnob(f knobFile) (k knob, err error) {
 		values = append(values, flags)
 	}
 	switch {
-	case (f.Range != nil) == (len(values) > 0) || f.Define != nil && f.Flags != nil:
-		return k, errors.New("a knob has one of define, range and flags, with a value")
 	case f.Range != nil:
 		k.count, k.value, err = f.Range.numbers()
 		return k, err
+	case len(values) == 0:
+		return k, errors.New("it has no value")
 	}
 
 	seen := map[string]bool{}

@@ -33,8 +33,8 @@ const (
 // spaceFile is the content of a space file.
 type spaceFile struct {
 	Kernel      []string   `json:"kernel" is:"required .c|.h"`
-	Entry       string     `json:"entry" is:"identifier"`
-	Function    string     `json:"function" is:"identifier"`
+	Entry       string     `json:"entry" is:"identifier either"`
+	Function    string     `json:"function" is:"identifier either"`
 	Args        []argFile  `json:"args"`
 	Knobs       []knobFile `json:"knobs" is:"required"`
 	Constraints []string   `json:"constraints"`
@@ -42,9 +42,9 @@ type spaceFile struct {
 
 type knobFile struct {
 	Name   string     `json:"name" is:"required identifier"`
-	Define []any      `json:"define"` // numbers and strings
-	Range  *rangeFile `json:"range"`
-	Flags  [][]string `json:"flags" is:"text"`
+	Define []any      `json:"define" is:"either"` // numbers and strings
+	Range  *rangeFile `json:"range" is:"either"`
+	Flags  [][]string `json:"flags" is:"text either"`
 }
 
 type rangeFile struct {
@@ -61,8 +61,8 @@ type argFile struct {
 	Data   *arrayFile  `json:"data"`
 	Seed   *uint64     `json:"seed"`
 	Want   *arrayFile  `json:"want"`
-	RelTol float64     `json:"rel_tol" is:"0..1e300"`
-	AbsTol float64     `json:"abs_tol" is:"0..1e300"`
+	RelTol float64     `json:"rel_tol" is:"0..1e300" with:"want"`
+	AbsTol float64     `json:"abs_tol" is:"0..1e300" with:"want"`
 }
 
 type arrayFile struct {
@@ -89,11 +89,7 @@ func parseFile(data []byte, path string) (*Space, error) {
 		return nil, err
 	}
 	f := r.file
-	if r.space.Entry, r.space.Function = f.Entry, f.Function; (f.Entry == "") == (f.Function == "") {
-		return nil, &jsonfile.Error{
-			File: path, Err: errors.New("a space has one of entry, a packed function, and function, a plain one"),
-		}
-	}
+	r.space.Entry, r.space.Function = f.Entry, f.Function
 
 	for _, list := range []struct {
 		name string
@@ -156,8 +152,6 @@ func (r *reader) readArg(i int) error {
 	case err != nil:
 	case a.Data != nil && a.Seed != nil || a.Value != "" && (a.Data != nil || a.Seed != nil || len(a.Shape) > 0):
 		err = errors.New("it has more than one of data, seed and value, or a value that is not of shape []")
-	case a.Want == nil && a.RelTol+a.AbsTol > 0:
-		err = errors.New("it has a tolerance, but no want")
 	case a.Value != "":
 		arg.Data, err = number(arg.DType, a.Value)
 	case a.Seed != nil:

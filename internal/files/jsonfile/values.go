@@ -16,11 +16,11 @@ import (
 
 // A FieldError reports the value of a field.
 type FieldError struct {
-	Field string // its path: "memory[2].name"
+	Field string // its path: "memory[2].name"; "" of the whole file
 	Err   error
 }
 
-func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
+func (e *FieldError) Error() string { return strings.TrimPrefix(e.Field+": ", ": ") + e.Err.Error() }
 func (e *FieldError) Unwrap() error { return e.Err }
 
 // Check returns errors for the values of a struct that are not what the tags of their fields demand: "is" for a value,
@@ -211,6 +211,8 @@ func (f Form) matches(text string) bool {
 	return f.Pattern.MatchString(text)
 }
 
+const replaced = `\{(elf|bin|hex|out\.bin|out\.hex)\}|\{board\}/\w[\w./-]*`
+
 func pattern(text, expression string) Form {
 	return Form{Text: text, Pattern: regexp.MustCompile(expression)}
 }
@@ -225,9 +227,13 @@ var Forms = map[string]Form{
 	"version":    pattern("a version, as in 9.1", `^[0-9]{1,4}(\.[0-9]{1,4}){0,3}$`),
 	"usb":        pattern("vendor:product in small hexadecimal digits, as in 0483:374b", `^[0-9a-f]{4}:[0-9a-f]{4}$`),
 	// below the file's folder
-	"path":     pattern("a relative path of plain names", `^([A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*$`),
-	"folder":   pattern("a relative path of plain names, or .", `^(\.|([A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*)$`),
-	"define":   pattern("a macro, as in N or N=2", `^[A-Za-z_][A-Za-z0-9_]*(=([ -~]*[ -\[\]-~])?)?$`),
+	"path":   pattern("a relative path of plain names", `^([A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*$`),
+	"folder": pattern("a relative path of plain names, or .", `^(\.|([A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*)$`),
+	"define": pattern("a macro, as in N or N=2", `^[A-Za-z_][A-Za-z0-9_]*(=([ -~]*[ -\[\]-~])?)?$`),
+	// of a command after the link, in which {board}/FILE and the files of the image are replaced
+	"command": pattern("$NAME, or a word without other braces than {elf}, {bin}, {hex}, {out.bin}, {out.hex}, {board}/FILE",
+		`^(\$[A-Za-z_]\w*|([^{}$]|`+replaced+`)([^{}]|`+replaced+`)*)$`),
+	"library":  pattern("the name of a library, or its folder", `^((\./)?(\w[\w.-]*/)*\w[\w.-]*|[^ \\/]+|[^ \\]*:[^ \\]*)$`),
 	"member":   pattern("the name of a member", `^(\[(0|[1-9]\d{0,2})\]|[A-Za-z_]\w*)(\.[A-Za-z_]\w*|\[(0|[1-9]\d{0,5})\])*$`),
 	"commit":   pattern("a commit", `^[0-9a-f]{40}$`),
 	"licence":  pattern("an SPDX expression", `^[\w.+() -]+$`),
