@@ -231,7 +231,7 @@ var Forms = map[string]Form{
 	"folder": pattern("a relative path of plain names, or .", `^(\.|([A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*)$`),
 	"define": pattern("a macro, as in N or N=2", `^[A-Za-z_][A-Za-z0-9_]*(=([ -~]*[ -\[\]-~])?)?$`),
 	// of a command after the link, in which {board}/FILE and the files of the image are replaced
-	"command": pattern("$NAME, or a word without other braces than {elf}, {bin}, {hex}, {out.bin}, {out.hex}, {board}/FILE",
+	"command": pattern("$NAME, or a word with no braces but {elf}, {bin}, {hex}, {out.bin}, {out.hex}, {board}/FILE",
 		`^(\$[A-Za-z_]\w*|([^{}$]|`+replaced+`)([^{}]|`+replaced+`)*)$`),
 	"library":  pattern("the name of a library, or its folder", `^((\./)?(\w[\w.-]*/)*\w[\w.-]*|[^ \\/]+|[^ \\]*:[^ \\]*)$`),
 	"member":   pattern("the name of a member", `^(\[(0|[1-9]\d{0,2})\]|[A-Za-z_]\w*)(\.[A-Za-z_]\w*|\[(0|[1-9]\d{0,5})\])*$`),
