@@ -86,6 +86,24 @@ func isWhole(ctx context.Context, dir, python string) bool {
 	return exec.CommandContext(ctx, python, "-m", "pip", "--version").Run() == nil
 }
 
+// lacking returns an error if a tool of several packages lies in setup's environment without one of them. The program
+// is one package's, and an earlier boardsmith may have needed no more.
+func lacking(ctx context.Context, t Tool, program string) error {
+	packages := strings.Fields(t.Python)
+	if own, err := findPythonProgram(t.Command[0]); len(packages) < 2 || err != nil || own != program {
+		return nil
+	}
+
+	// Without an index, pip finds only what is installed.
+	args := []string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps"}
+	pip := exec.CommandContext(ctx, filepath.Join(filepath.Dir(program), "python"), append(args, packages...)...)
+	if out, err := pip.CombinedOutput(); err != nil {
+		first, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+		return fmt.Errorf("a package of %s is missing: %w: %s", t.Python, err, first)
+	}
+	return nil
+}
+
 // others lists the tools in setup's environment, except the wanted ones.
 func others(wanted []Tool) []Tool {
 	var others []Tool

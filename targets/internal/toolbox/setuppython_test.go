@@ -4,6 +4,7 @@ package toolbox
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,6 +33,7 @@ pip)
   for name do
     case $name in *==*) ;; *) continue ;; esac
     [ -e "$dir/$name" ] && continue
+    case " $* " in *" --no-index "*) echo "no $name" >&2; exit 1 ;; esac
     touch "$dir/$name"
     [ "$STOP" = "$name" ] && exit 1
     touch "$dir/bin/${name%%=*}"
@@ -100,5 +102,41 @@ func TestSetupAfterAnInterruption(t *testing.T) {
 				t.Errorf("the environment was made %d times:\n%s", made, printed.String())
 			}
 		})
+	}
+}
+
+// TestToolOfSeveralPackages: a tool is installed if all its packages are, not its program alone.
+func TestToolOfSeveralPackages(t *testing.T) {
+	dir := t.TempDir()
+	fake := filepath.Join(dir, "python3")
+	if err := os.WriteFile(fake, []byte(fakePython), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("FAKE", fake)
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("BOARDSMITH_HOME", filepath.Join(dir, "home"))
+	c := console.New(func(string) string { return "" }, &bytes.Buffer{}, &bytes.Buffer{})
+	earlier := Tool{Name: "ONNX", Python: "onnx-net==1.0", Command: []string{"onnx-net"}}
+	later := Tool{Name: "ONNX", Python: "onnx-net==1.0 lite==2.0", Command: []string{"onnx-net"}}
+	for _, step := range []struct {
+		installed Tool
+		want      bool
+	}{{earlier, false}, {later, true}} {
+		if _, err := installPython(t.Context(), c, []Tool{step.installed}); err != nil {
+			t.Fatal(err)
+		}
+		env, err := pythonDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		program := filepath.Join(env, "bin", "onnx-net")
+		err = errors.Join(os.WriteFile(program, []byte("#!/bin/sh\necho 1.0\n"), 0o755), os.Chmod(program, 0o755))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := Probe(t.Context(), later)
+		if f.Installed != step.want || !f.Installed && !strings.Contains(f.Reason, "lite==2.0") {
+			t.Errorf("after %s: installed %v, %s", step.installed.Python, f.Installed, f.Reason)
+		}
 	}
 }

@@ -131,6 +131,9 @@ func Probe(ctx context.Context, t Tool) Finding {
 	var printed bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &printed, &printed
 	err = cmd.Run()
+	if err == nil {
+		err = lacking(ctx, t, path)
+	}
 	first, _, _ := strings.Cut(strings.TrimSpace(printed.String()), "\n")
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
