@@ -79,9 +79,9 @@ def export(
     tensors = [plan.tensor_of(n, plan.type_of(p)) for n, p in zip(inputs, main.params)]
     target = _target(target)
     integers, floats = quantized.rewrite(module)
-    verdict = functools.partial(
-        check.verdict, evaluator=evaluator, share=check.FLOAT_SHARE if integers is module else check.QUANTIZED_SHARE,
-        spans=check.INDEX_SPANS if lowering.has_indices(module) else check.SPANS)  # fmt: skip
+    share = check.FLOAT_SHARE if integers is module else getattr(evaluator, "share", check.QUANTIZED_SHARE)
+    spans = check.INDEX_SPANS if lowering.has_indices(module) else check.SPANS
+    verdict = functools.partial(check.verdict, evaluator=evaluator, share=share, spans=spans)
     module = lowering.lower(integers, target)
     if database is not None:
         with target, database:

@@ -265,8 +265,10 @@ def from_tflite(path: Path, archive: Path, name: str | None = None, verify: bool
         numbers = [[int(i) for i in end] for end in (graph.InputsAsNumpy(), graph.OutputsAsNumpy())]
         inputs, outputs = ([_tensor_name(graph, i) for i in end] for end in numbers)
         names = [o + "_output" if o in inputs else o for o in outputs]
-        evaluate = functools.partial(_evaluate_tflite, data, *numbers) if verify else None
-        return export(module, archive, name=name, input_names=inputs, output_names=names, evaluator=evaluate, **options)
+        evaluate = functools.partial(_evaluate_tflite, data, *numbers)
+        evaluate.share = 0.1  # of one unit before softmax, LiteRT's integers make eight
+        options["evaluator"] = evaluate if verify else None
+        return export(module, archive, name=name, input_names=inputs, output_names=names, **options)
 
     with _silent():
         n = len(layers)
