@@ -91,16 +91,15 @@ func (h *Header) readStructs(text string) error {
 		if !strings.HasSuffix(m[1], "_SIZE") {
 			continue
 		}
-		// Wide enough for every number of bytes.
-		v, err := cmacro.Evaluator{Width: 64}.Evaluate(m[2])
-		if err != nil || v.Access || v.Number > math.MaxInt32 {
+		n, ok := cmacro.Number(m[2])
+		if !ok || n > math.MaxInt32 {
 			return fmt.Errorf("%s is not a number of bytes: %.80s", m[1], strings.TrimSpace(m[2]))
 		}
 
-		if other, twice := sizes[m[1]]; twice && other != int64(v.Number) {
-			return fmt.Errorf("%s is defined as %d and as %d bytes", m[1], other, v.Number)
+		if other, twice := sizes[m[1]]; twice && other != n {
+			return fmt.Errorf("%s is defined as %d and as %d bytes", m[1], other, n)
 		}
-		sizes[m[1]] = int64(v.Number)
+		sizes[m[1]] = n
 	}
 
 	for _, s := range headerStruct.FindAllStringSubmatch(text, -1) {

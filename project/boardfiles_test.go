@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project/internal/builddir"
 	"github.com/boardsmith/boardsmith/project/internal/postlink"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
@@ -395,6 +397,22 @@ func TestPreprocess(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "build")); err == nil {
 		t.Error("it was built")
+	}
+}
+
+// TestCompileBehind compiles lines with what a source declares, and has the error name the line that is wrong.
+func TestCompileBehind(t *testing.T) {
+	t.Parallel()
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: mlftest.Tiny(t, nil)})
+	object, err := p.CompileBehind(t.Context(), "port/process.c", []string{"", "const void* behind = process_ticks;"})
+	must(t, err)
+	info, err := mlf.File{Name: "behind.o", Data: object}.Info()
+	if err != nil || !slices.Contains(info.Defined, "behind") {
+		t.Errorf("%+v, %v", info, err)
+	}
+	_, err = p.CompileBehind(t.Context(), "port/process.c", []string{"", "int behind = absent;"})
+	if tool := (*ToolError)(nil); !errors.As(err, &tool) || !strings.Contains(string(tool.Tail), "behind.c:2:") {
+		t.Errorf("%v", err)
 	}
 }
 

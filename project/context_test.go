@@ -53,6 +53,10 @@ func TestContexts(t *testing.T) {
 			_, err := p.Preprocess(ctx, "port/process.c", "")
 			return err
 		},
+		"Project.CompileBehind": func(ctx context.Context) error {
+			_, err := p.CompileBehind(ctx, "port/process.c", nil)
+			return err
+		},
 		"Project.Build": func(ctx context.Context) error { _, err := p.Build(ctx); return err },
 		"Project.Run":   func(ctx context.Context) error { _, err := p.Run(ctx, testEnv().desk(), ""); return err },
 		"Project.RunStandalone": func(ctx context.Context) error {

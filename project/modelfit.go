@@ -44,8 +44,8 @@ func defined(header []byte, macro string) (int64, bool) {
 	if m == nil {
 		return 0, false
 	}
-	v, err := cmacro.Evaluator{}.Evaluate(strings.TrimSpace(string(m[1])))
-	return int64(v.Number), err == nil && !v.Access && v.Number <= math.MaxUint32
+	n, ok := cmacro.Number(string(m[1]))
+	return n, ok && n <= math.MaxUint32
 }
 
 func (p *Project) arenaBytes() int64 {

@@ -34,14 +34,7 @@ const (
 // the result is then of this text alone, with the macros as they are at the end of the source. It needs no build.
 // Errors: *failure.MissingToolError, *ToolError if the preprocessor rejects the source, and others of class config.
 func (p *Project) Preprocess(ctx context.Context, source, after string, flags ...string) (string, error) {
-	if err := p.errIfClosed(); err != nil {
-		return "", err
-	}
-	if ctx.Err() != nil {
-		return "", failure.Stopped(ctx, "preprocess %s", source)
-	}
-
-	cc, words, err := p.compileWords(source)
+	cc, words, err := p.compileWords(ctx, source)
 	if err != nil {
 		return "", err
 	}
@@ -52,17 +45,12 @@ func (p *Project) Preprocess(ctx context.Context, source, after string, flags ..
 		return p.preprocess(ctx, cc, append(args, file))
 	}
 
-	folder, err := scratch.Make("boardsmith-preprocess-")
+	// The ending tells the compiler whether it is C or assembler.
+	folder, text, err := behind(path.Ext(source), afterMark+"\n"+after)
 	if err != nil {
-		return "", fmt.Errorf("preprocess: %w", err)
+		return "", err
 	}
 	defer folder.Remove()
-
-	// The ending tells the compiler whether it is C or assembler.
-	text := filepath.Join(folder.Dir, "after"+path.Ext(source))
-	if err := os.WriteFile(text, []byte(afterMark+"\n"+after), 0o600); err != nil {
-		return "", fmt.Errorf("preprocess: %w", err)
-	}
 
 	// -imacros leaves the source's text out, but keeps its macros.
 	output, err := p.preprocess(ctx, cc, append(args, "-P", "-imacros", file, text))
@@ -70,8 +58,53 @@ func (p *Project) Preprocess(ctx context.Context, source, after string, flags ..
 	return output, err
 }
 
+// CompileBehind returns the object of a source of the board, named as in its board file, with lines of C behind it; if
+// the source is assembler, of these lines alone. Errors are those of Preprocess: a *ToolError names a line that the
+// compiler rejects as behind.c:NUMBER.
+func (p *Project) CompileBehind(ctx context.Context, source string, lines []string) ([]byte, error) {
+	cc, args, err := p.compileWords(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	folder, text, err := behind(".c", strings.Join(lines, "\n")+"\n")
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Remove()
+
+	if path.Ext(source) == ".c" {
+		args = append(args, "-include", boardfile.InProject(source))
+	}
+	object := filepath.Join(folder.Dir, "behind.o")
+	if _, err := p.preprocess(ctx, cc, append(args, "-w", "-c", "-o", object, text)); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(object)
+}
+
+// behind writes what follows a source in a folder that the caller removes.
+func behind(ending, text string) (folder *scratch.Folder, file string, err error) {
+	folder, err = scratch.Make("boardsmith-preprocess-")
+	if err != nil {
+		return nil, "", fmt.Errorf("preprocess: %w", err)
+	}
+	file = filepath.Join(folder.Dir, "behind"+ending)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		_ = folder.Remove()
+		return nil, "", fmt.Errorf("preprocess: %w", err)
+	}
+	return folder, file, nil
+}
+
 // compileWords returns the compiler and the flags with which the template compiles a source of the board.
-func (p *Project) compileWords(source string) (cc string, flags []string, err error) {
+func (p *Project) compileWords(ctx context.Context, source string) (cc string, flags []string, err error) {
+	if err := p.errIfClosed(); err != nil {
+		return "", nil, err
+	}
+	if ctx.Err() != nil {
+		return "", nil, failure.Stopped(ctx, "preprocess %s", source)
+	}
+
 	file := boardfile.InProject(source)
 	if _, err := os.Stat(filepath.Join(p.dir, filepath.FromSlash(file))); err != nil {
 		return "", nil, failure.Errorf(failure.Config, "source %s is not in the project: %w", source, err)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -15,8 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/boardsmith/boardsmith/internal/cmacro"
 )
 
 // This file compares every register address and bit field in port/ with descriptions of the chips by others
@@ -78,7 +77,7 @@ func TestRegisters(t *testing.T) {
 	for _, r := range rows {
 		byFile[r.file] = append(byFile[r.file], r)
 	}
-	headers := map[string]string{}
+	headers, n := map[string]string{}, &numbers{}
 	for _, name := range files {
 		if path.Ext(name) == ".h" {
 			maps.Copy(headers, macrosOf(t, filepath.Join(port, name)))
@@ -91,14 +90,15 @@ func TestRegisters(t *testing.T) {
 		}
 		if len(byFile[name]) > 0 {
 			macros := macrosOf(t, filepath.Join(port, name))
-			checkRegisters(t, name, byFile[name], macros, headers)
+			n.add(t, name, byFile[name], macros, headers)
 			checkCovered(t, name, byFile[name], macros)
 		}
 		delete(byFile, name)
 	}
 	for file, rows := range byFile {
-		checkRegisters(t, file, rows, definesOf(t, filepath.Join("..", file)), nil)
+		n.add(t, file, rows, definesOf(t, filepath.Join("..", file)), nil)
 	}
+	n.compare(t)
 }
 
 // filesIn returns the names of the files in a folder and the folders in it.
@@ -182,7 +182,13 @@ func definesOf(t *testing.T, file string) map[string]string {
 	return chip.Defines
 }
 
-func checkRegisters(t *testing.T, file string, rows []registerRow, macros, headers map[string]string) {
+// numbers are rows, and the C of their numbers.
+type numbers struct {
+	rows        []registerRow
+	expressions []string
+}
+
+func (n *numbers) add(t *testing.T, file string, rows []registerRow, macros, headers map[string]string) {
 	t.Helper()
 	for _, r := range rows {
 		what := fmt.Sprintf("%s: %s (%s of %s %s)", file, r.name, r.is, r.chip, r.path)
@@ -196,13 +202,38 @@ func checkRegisters(t *testing.T, file string, rows []registerRow, macros, heade
 			}
 			continue
 		}
-		value, err := evaluate(macros[r.name], macros, headers)
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-			continue
+		n.rows, n.expressions = append(n.rows, r), append(n.expressions, expanded(macros[r.name], macros, headers))
+	}
+}
+
+// compare has the computer's compiler compute the expressions, and compares their values with the facts.
+func (n *numbers) compare(t *testing.T) {
+	t.Helper()
+	program := "#include <stdint.h>\n#include <stdio.h>\nint main(void) {\n"
+	for _, e := range n.expressions {
+		program += fmt.Sprintf("printf(\"%%llx\\n\", (unsigned long long)(%s));\n", e)
+	}
+	exe := filepath.Join(t.TempDir(), "numbers")
+	cc := exec.Command("cc", "-w", "-xc", "-o", exe, "-")
+	cc.Stdin = strings.NewReader(program + "}\n")
+	if out, err := cc.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err := exec.Command(exe).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := strings.Fields(string(out))
+	if len(values) != len(n.rows) {
+		t.Fatalf("%d values of %d", len(values), len(n.rows))
+	}
+	for i, text := range values {
+		value, err := strconv.ParseUint(text, 16, 64)
+		if err == nil {
+			err = n.rows[i].agrees(value)
 		}
-		if err := r.agrees(value); err != nil {
-			t.Errorf("%s is 0x%x, %v", what, value, err)
+		if err != nil {
+			t.Errorf("%+v is 0x%x: %v", n.rows[i], value, err)
 		}
 	}
 }
@@ -261,13 +292,8 @@ func checkCovered(t *testing.T, file string, rows []registerRow, macros map[stri
 // aName matches a name, a member such as uart.base, or the beginning of a call.
 var aName = regexp.MustCompile(`\b[A-Za-z_]\w*(?:(?:\.|->)\w+)*\(?`)
 
-// evaluate computes a macro's number. What it depends on and no header has is a board's: 0, so that an address below a
-// board's base is an offset.
-func evaluate(expression string, macros, headers map[string]string) (uint64, error) {
-	v, err := cmacro.Evaluator{Width: 64}.Evaluate(expanded(expression, macros, headers))
-	return v.Number, err
-}
-
+// expanded returns a macro's expression without names. What it depends on and no header has is a board's: 0, so that an
+// address below a board's base is an offset.
 func expanded(expression string, macros, headers map[string]string) string {
 	return aName.ReplaceAllStringFunc(expression, func(name string) string {
 		if strings.HasSuffix(name, "(") { // REG32(address)

@@ -20,21 +20,21 @@ type field struct {
 // bits compares a macro whose name is that of a register and a field of it, such as RCC_CR_HSION. ok is false if the
 // name means no field, or several that contradict each other.
 func (c *comparison) bits(u use) (f Finding, ok bool) {
-	if u.value.Access {
+	if u.value.access {
 		return f, false
 	}
 	candidates := c.candidates(u)
 	for _, field := range candidates {
 		if field.fits(u) {
 			return Finding{
-				Kind: Bits, Name: u.name, File: u.file, Line: u.line, Value: u.value.Number, At: field.place(),
+				Kind: Bits, Name: u.name, File: u.file, Line: u.line, Value: u.value.number, At: field.place(),
 			}, true
 		}
 	}
 	for _, field := range candidates {
 		if field.strong {
 			return Finding{
-				Kind: Bits, Name: u.name, File: u.file, Line: u.line, Value: u.value.Number, At: field.place(),
+				Kind: Bits, Name: u.name, File: u.file, Line: u.line, Value: u.value.number, At: field.place(),
 				Misfit: "other bits",
 			}, true
 		}
@@ -51,7 +51,7 @@ func (f field) place() string {
 
 // fits reports whether a number is the field's mask, its position, or one of its values, in place or not.
 func (f field) fits(u use) bool {
-	v, mask := u.value.Number, f.Mask()
+	v, mask := u.value.number, f.Mask()
 	switch f.form {
 	case "position":
 		return v == f.LSB
@@ -59,9 +59,9 @@ func (f field) fits(u use) bool {
 		return v == mask
 	}
 	if v&^mask == 0 {
-		return v != 0 || !u.value.Bits
+		return v != 0 || !u.value.bits
 	}
-	return !u.value.Bits && (v == f.LSB || v < 1<<min(f.Width, 63)) // a value to be shifted
+	return !u.value.bits && (v == f.LSB || v < 1<<min(f.Width, 63)) // a value to be shifted
 }
 
 // endings of a name that say what its number is.

@@ -8,10 +8,10 @@ import (
 	"regexp"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/internal/cmacro"
 	"github.com/boardsmith/boardsmith/targets/internal/svd"
 )
 
@@ -139,18 +139,18 @@ func (c *comparison) inPeripherals(at uint64) bool {
 const leastAddress = 0x1000 // smaller numbers are counts, offsets or masks, unless the code reads or writes there
 
 // isAddress reports whether a number is that of a register or peripheral.
-func (c *comparison) isAddress(v cmacro.Value) bool {
-	if v.Access {
+func (c *comparison) isAddress(v value) bool {
+	if v.access {
 		return true
 	}
-	if v.Bits || v.Number < leastAddress || v.Number%4 != 0 {
+	if v.bits || v.number < leastAddress || v.number%4 != 0 {
 		return false
 	}
-	if c.inPeripherals(v.Number) {
+	if c.inPeripherals(v.number) {
 		return true
 	}
-	p, r := c.find(v.Number)
-	return len(r) > 0 && r[0].Address == v.Number || p != nil && p.Base == v.Number
+	p, r := c.find(v.number)
+	return len(r) > 0 && r[0].Address == v.number || p != nil && p.Base == v.number
 }
 
 // find returns the registers at an address, and the peripheral that it is in.
@@ -174,7 +174,7 @@ func (c *comparison) find(at uint64) (p *svd.Peripheral, r []*svd.Register) {
 
 // address compares an address; ok is false for memory and the core's own registers.
 func (c *comparison) address(u use) (f Finding, ok bool) {
-	at := u.value.Number
+	at := u.value.number
 	f = Finding{Kind: Address, Name: u.name, File: u.file, Line: u.line, Value: at}
 	p, r := c.find(at)
 	if alias := at & c.aliases; p == nil && alias != 0 && c.inPeripherals(at) {
@@ -198,7 +198,7 @@ func (c *comparison) address(u use) (f Finding, ok bool) {
 		c.used[p.Name] = true
 		f.At = p.Name
 		switch {
-		case u.value.Access || at != p.Base && !strings.HasSuffix(u.name, "_BASE"):
+		case u.value.access || at != p.Base && !strings.HasSuffix(u.name, "_BASE"):
 			f.Misfit = fmt.Sprintf("no register at offset 0x%x", at-p.Base) + c.nearest(p, at)
 		case at != p.Base: // the code's own base; the registers above it are compared
 			f.At += fmt.Sprintf(", offset 0x%x", at-p.Base)
@@ -250,16 +250,16 @@ const maxInterrupts = 1024 // more than any interrupt controller has
 
 // isInterrupt reports whether a number is that of an interrupt, by its name.
 func isInterrupt(u use) bool {
-	return interruptName.MatchString(u.name) && !u.value.Bits && !u.value.Access && u.value.Number < maxInterrupts
+	return interruptName.MatchString(u.name) && !u.value.bits && !u.value.access && u.value.number < maxInterrupts
 }
 
 // interrupt compares an interrupt's number. It is doubtful if it belongs to peripherals that the C does not use.
 func (c *comparison) interrupt(u use) Finding {
-	f := Finding{Kind: Interrupt, Name: u.name, File: u.file, Line: u.line, Value: u.value.Number}
+	f := Finding{Kind: Interrupt, Name: u.name, File: u.file, Line: u.line, Value: u.value.number}
 	var names, owners []string
 	isUsed := false
 	for _, i := range c.device.Interrupts {
-		if i.Number == u.value.Number {
+		if i.Number == u.value.number {
 			names, owners = append(names, i.Name), append(owners, i.Peripheral)
 			isUsed = isUsed || c.used[i.Peripheral]
 		}
@@ -285,15 +285,15 @@ func (c *comparison) vectors() (f Finding, ok bool) {
 	if !set || n == 0 {
 		return f, false
 	}
-	v, err := cmacro.Evaluator{}.Evaluate(text)
+	length, err := strconv.ParseUint(text, 0, 64)
 	if err != nil {
 		return f, false
 	}
 	origin := c.board.Origin["defines."+vectorsDefine]
-	f = Finding{Kind: Interrupt, Name: vectorsDefine, File: origin.File, Line: origin.Line, Value: v.Number}
+	f = Finding{Kind: Interrupt, Name: vectorsDefine, File: origin.File, Line: origin.Line, Value: length}
 	last := c.device.Interrupts[n-1]
 	f.At = fmt.Sprintf("the last interrupt is %s, %d", last.Name, last.Number)
-	if last.Number >= v.Number {
+	if last.Number >= length {
 		f.Misfit = "the vector table ends before it"
 	}
 	return f, true

@@ -106,9 +106,10 @@ func (f Finding) String() string {
 	return text + strings.Join(parts, "; ")
 }
 
-// Compare generates a project of the board in a temporary folder, lets the board's compiler preprocess the C of its
-// chip and board, and compares the addresses, bits and interrupt numbers in it with the SVD file. Errors: those of
-// boards and project, and of class config for the SVD file; numbers that do not fit are findings of the report.
+// Compare generates a project of the board in a temporary folder, has the board's compiler compute the numbers in the C
+// of its chip and board, and compares addresses, bits and interrupt numbers with the SVD file. Errors: those of boards
+// and project, of class config for the SVD file, and of class compile for C that does not compile; numbers that do not
+// fit are findings of the report.
 func Compare(ctx context.Context, t Trial) (*Report, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "comparison of board %s with its SVD file", t.Board)

@@ -4,7 +4,9 @@ package registers
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,7 +18,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/internal/boardfile"
-	"github.com/boardsmith/boardsmith/internal/cmacro"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -25,7 +26,14 @@ type use struct {
 	name  string // of the macro, or the expression of an address
 	file  string // as the board file names it
 	line  int    // from 1
-	value cmacro.Value
+	value value
+}
+
+// A value is the number that an expression stands for.
+type value struct {
+	number uint64
+	access bool // the expression is the object at that address, as in *(volatile uint32_t*)0x40000000U
+	bits   bool // it is composed by shifts or complements, as masks are, and addresses are not
 }
 
 // configFile is the file of a project with the settings of its board file.
@@ -47,16 +55,16 @@ func isChips(s boards.Source) bool {
 type reader struct {
 	project *project.Project
 	board   *boards.Board
-	width   int
+	mask    uint64            // the bits of an address
 	chips   map[string]string // a file of the project: its name in the board file
 	uses    []use
 	known   map[use]bool
 }
 
 func newReader(p *project.Project, b *boards.Board) *reader {
-	r := &reader{project: p, board: b, width: 32, chips: map[string]string{}, known: map[use]bool{}}
+	r := &reader{project: p, board: b, mask: 1<<32 - 1, chips: map[string]string{}, known: map[use]bool{}}
 	if b.ELF.Class == 64 {
-		r.width = 64
+		r.mask = 1<<64 - 1
 	}
 	for _, s := range b.Sources {
 		if isChips(s) {
@@ -117,7 +125,7 @@ func (r *reader) source(ctx context.Context, name string) error {
 			expanded[m[1]] = true
 		}
 	}
-	defined, err := r.text(text)
+	defined, accesses, err := r.text(text)
 	if err != nil {
 		return err
 	}
@@ -127,71 +135,109 @@ func (r *reader) source(ctx context.Context, name string) error {
 			fmt.Fprintf(&ask, "\n%s%s %s %s\n", mark, macro, mark, macro)
 		}
 	}
-	if ask.Len() == 0 {
-		return nil
+	if ask.Len() > 0 {
+		answers, err := r.project.Preprocess(ctx, name, ask.String())
+		if err != nil {
+			return err
+		}
+		accesses = append(accesses, r.expansions(answers, defined)...)
 	}
-	answers, err := r.project.Preprocess(ctx, name, ask.String())
-	if err != nil {
-		return err
-	}
-	return r.expansions(answers, defined)
+	return r.evaluate(ctx, name, accesses)
 }
 
 // mark is before the name of a macro and before its expansion; it is no name of C's libraries or compilers.
 const mark = "boardsmith_macro_"
 
-// expansions reads the lines "mark+NAME mark expansion".
-func (r *reader) expansions(text string, defined map[string]definition) error {
-	tokens, err := cmacro.Tokens(text)
+// expansions returns the expressions in the lines "mark+NAME mark expansion": of an initializer, as in a table of
+// UARTs, each element.
+func (r *reader) expansions(text string, defined map[string]definition) (list []expression) {
+	parts := strings.Split(text, mark)
+	for i := 1; i+1 < len(parts); i += 2 {
+		name, text := strings.TrimSpace(parts[i]), strings.TrimSpace(parts[i+1])
+		file, line := r.place(name, defined[name])
+		elements, isList := strings.CutPrefix(text, "{")
+		if !isList {
+			list = append(list, expression{use{name: name, file: file, line: line}, text})
+			continue
+		}
+		for i, element := range strings.Split(strings.TrimSuffix(elements, "}"), ",") {
+			list = append(list, expression{use{name: fmt.Sprintf("%s[%d]", name, i), file: file, line: line}, element})
+		}
+	}
+	return list
+}
+
+// An expression is C that may have a constant value.
+type expression struct {
+	use
+	text string
+}
+
+var (
+	rejected = regexp.MustCompile(`behind\.c:(\d+):.*error: `)
+
+	// no number of its own: code, a text, a fraction, a member of a variable
+	noNumber = regexp.MustCompile(`[;{}".]|->`)
+)
+
+// evaluate adds the expressions that are a constant number, or the object at a constant address: the compiler of the
+// source has their values.
+func (r *reader) evaluate(ctx context.Context, source string, list []expression) error {
+	list = slices.DeleteFunc(list, func(e expression) bool { return noNumber.MatchString(e.text) })
+
+	// Of the two lines of an object, the compiler accepts that with its address, of a number's the other one, and of the
+	// complement of a variable's address none.
+	var lines []string
+	for i, e := range list {
+		for access, operator := range []string{"", "&"} {
+			lines = append(lines, fmt.Sprintf("const unsigned long long boardsmith_%d_%d = ~(unsigned long long)%s(%s);", i,
+				access, operator, e.text))
+		}
+	}
+	var object []byte
+	for accepted := false; !accepted; {
+		var err error
+		object, err = r.project.CompileBehind(ctx, source, lines)
+		accepted = err == nil
+
+		// The error has the compiler's last messages: the next one has others.
+		var tool *project.ToolError
+		if errors.As(err, &tool) {
+			for _, m := range rejected.FindAllSubmatch(tool.Tail, -1) {
+				if n, _ := strconv.Atoi(string(m[1])); n > 0 && n <= len(lines) && lines[n-1] != "" {
+					lines[n-1], err = "", nil
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+
+	f, err := elf.NewFile(bytes.NewReader(object))
 	if err != nil {
 		return err
 	}
-	name, start := "", 0
-	for i := 0; i <= len(tokens); i++ {
-		if i < len(tokens) && !strings.HasPrefix(tokens[i].Text, mark) {
+	symbols, err := f.Symbols()
+	for _, s := range symbols {
+		i, access := 0, 0
+		if n, _ := fmt.Sscanf(s.Name, "boardsmith_%d_%d", &i, &access); n < 2 {
 			continue
 		}
-		if name != "" {
-			r.macro(name, defined[name], tokens[start:i])
+		data, err := f.Sections[s.Section].Data()
+		if err != nil {
+			return err
 		}
-		if i+1 < len(tokens) {
-			name, start = strings.TrimPrefix(tokens[i].Text, mark), i+2
-			i++
-		}
+		u := list[i].use
+		u.value = value{^f.ByteOrder.Uint64(data[s.Value:]) & r.mask, access == 1, isBits(list[i].text)}
+		r.add(u)
 	}
-	return nil
+	return err
 }
 
-// macro adds what a macro expands to: a number, a register, or numbers in braces.
-func (r *reader) macro(name string, d definition, tokens []cmacro.Token) {
-	e := cmacro.Evaluator{Width: r.width}
-	if len(tokens) == 0 {
-		return
-	}
-	if tokens[0].Text == "{" {
-		r.list(name, d, tokens[1:])
-		return
-	}
-	if v, n, err := e.Prefix(tokens); err == nil && n == len(tokens) {
-		file, line := r.place(name, d)
-		r.add(use{name, file, line, v})
-	}
-}
-
-// list adds the numbers of an initializer, as in a table of UARTs.
-func (r *reader) list(name string, d definition, tokens []cmacro.Token) {
-	e := cmacro.Evaluator{Width: r.width}
-	for i := 0; len(tokens) > 0; i++ {
-		v, n, err := e.Prefix(tokens)
-		if err == nil && n < len(tokens) && (tokens[n].Text == "," || tokens[n].Text == "}") {
-			file, line := r.place(name, d)
-			r.add(use{fmt.Sprintf("%s[%d]", name, i), file, line, v})
-		}
-		for len(tokens) > 0 && tokens[0].Text != "," {
-			tokens = tokens[1:]
-		}
-		tokens = tokens[min(1, len(tokens)):]
-	}
+// isBits reports whether an expression is composed as masks are, and addresses are not.
+func isBits(text string) bool {
+	return strings.Contains(text, "~") || strings.Contains(text, "<<") && !strings.Contains(text, "+")
 }
 
 func (r *reader) add(u use) {
@@ -218,8 +264,8 @@ var (
 
 // text reads the preprocessor's output: the definitions in the chip's and board's files and in the settings, and the
 // accesses in the code of these files.
-func (r *reader) text(text string) (map[string]definition, error) {
-	defined := map[string]definition{}
+func (r *reader) text(text string) (map[string]definition, []expression, error) {
+	defined, accesses := map[string]definition{}, []expression(nil)
 	var code enumerators
 	file, line := "", 0
 	lines := bufio.NewScanner(strings.NewReader(text))
@@ -229,7 +275,7 @@ func (r *reader) text(text string) (map[string]definition, error) {
 		if m := lineMarker.FindStringSubmatch(s); m != nil {
 			n, err := strconv.Atoi(m[1])
 			if err != nil {
-				return nil, errors.New("the preprocessor's line number " + m[1])
+				return nil, nil, errors.New("the preprocessor's line number " + m[1])
 			}
 			file, line = path.Clean(m[2]), n-1
 			continue
@@ -244,13 +290,17 @@ func (r *reader) text(text string) (map[string]definition, error) {
 		}
 		if own && !strings.HasPrefix(s, "#") {
 			code.line(s, name, line)
-			r.accesses(s, name, line)
+			for _, access := range dereference.FindAllString(s, -1) {
+				if number := addressOf(access); number != "" {
+					accesses = append(accesses, expression{use{name: number, file: name, line: line}, access})
+				}
+			}
 		}
 	}
 	for _, u := range code.interrupts() {
 		r.add(u)
 	}
-	return defined, lines.Err()
+	return defined, accesses, lines.Err()
 }
 
 // enumerator matches the numbers of interrupts as vendors' headers define them.
@@ -266,7 +316,7 @@ func (e *enumerators) line(code, file string, line int) {
 	constants := enumerator.FindAllStringSubmatch(code, -1)
 	for _, m := range constants {
 		if n, err := strconv.ParseUint(m[2], 10, 16); err == nil {
-			e.defined = append(e.defined, use{m[1], file, line, cmacro.Value{Number: n}})
+			e.defined = append(e.defined, use{m[1], file, line, value{number: n}})
 		}
 	}
 	if len(constants) > 0 || !strings.Contains(code, "_IRQn") {
@@ -292,37 +342,16 @@ func (e *enumerators) interrupts() (list []use) {
 	return list
 }
 
-// accesses adds the objects at fixed addresses in a line of code, whose macros are expanded.
-func (r *reader) accesses(code, file string, line int) {
-	tokens, err := cmacro.Tokens(code)
-	if err != nil || !strings.Contains(code, "*") {
-		return // an error is of assembler, whose apostrophes are comments
-	}
-	for i := range tokens {
-		if !cmacro.IsAccess(tokens[i:]) {
-			continue
-		}
-		v, n, err := cmacro.Evaluator{Width: r.width}.Object(tokens[i:])
-		if err == nil && v.Access {
-			r.add(use{addressOf(tokens[i : i+n]), file, line, v})
-		}
-	}
-}
+// dereference matches the object at the address that a cast or several make of a word or of what is in parentheses.
+var dereference = regexp.MustCompile(`\*\s*\([^()]*\*[^()]*\)(?:\s*` + strings.Repeat(`\((?:[^()]|`, 8) + `\(\)` +
+	strings.Repeat(`)*\)`, 8) + `)*(?:\s*\w+)?`)
 
-// addressOf returns the source text of an access without the casts before the address.
-func addressOf(tokens []cmacro.Token) string {
-	from := 0
-	for i, t := range tokens {
-		if t.Kind == cmacro.Number {
-			from = i
-			break
-		}
-	}
-	var words []string
-	for _, t := range tokens[from:] {
-		if t.Text != "(" && t.Text != ")" {
-			words = append(words, t.Text)
-		}
-	}
-	return strings.Join(words, " ")
+var (
+	firstNumber = regexp.MustCompile(`\b\d.*`)
+	parentheses = strings.NewReplacer("(", " ", ")", " ")
+)
+
+// addressOf returns the source text of an access from its first number on, "" if it has none.
+func addressOf(access string) string {
+	return strings.Join(strings.Fields(parentheses.Replace(firstNumber.FindString(access))), " ")
 }
