@@ -10,35 +10,19 @@ import (
 )
 
 const (
-	nextNoSystemLib = `export it with Runtime("crt") without "system-lib", or with interface-api "packed" and unpacked-api 0`
-	nextSystemLib   = `export it with Runtime("crt", {"system-lib": True})`
-	nextRename      = "rename it and export again"
+	nextSystemLib = `export it with Runtime("crt", {"system-lib": True})`
+	nextRename    = "rename it and export again"
 )
 
 // CheckModel is Check for one model of the archive.
 func (a *Archive) CheckModel(m *Model) error {
-	where := ""
-	if len(m.Sources) > 0 {
-		where = m.Sources[0].Name
-	}
-	switch s := m.scan; {
+	switch {
 	case m.ABI == ABITVMFFI:
-		return a.fault(where, "export the network with boardsmith's Python package, or with TVM 0.9 to 0.18",
+		return a.fault("", "export the network with boardsmith's Python package, or with TVM 0.9 to 0.18",
 			"model %s: the runtime does not support its operators' calling convention (TVM 0.21 and later)", m.Name)
 	case m.cxx() != "":
 		return a.fault(m.cxx(), `export it for a target that generates C, such as "c"`,
 			"model %s: C++ sources are not supported", m.Name)
-	case m.Interface == cInterface && m.SystemLib:
-		return a.fault(where, nextNoSystemLib,
-			"model %s: C interface together with a system library: TVM declares tvmgen_%s_run twice, with different "+
-				"arguments, and no C compiler accepts that", m.Name, m.Name)
-	case s.unpacked != "" && m.SystemLib:
-		return a.fault(where, nextNoSystemLib,
-			"model %s: unpacked-api together with a system library: TVM registers %s as a packed function and defines it "+
-				"with other arguments, and no C compiler accepts that", m.Name, s.unpacked)
-	case s.badPool != "":
-		return a.fault(where, nextRename, "model %s: memory pool %q is not a C identifier, and TVM does not convert it",
-			m.Name, strings.TrimSuffix(s.badPool, "_var"))
 	case m.Interface == cInterface:
 		return a.checkC(m)
 	}

@@ -106,8 +106,6 @@ func (a *Archive) checkCodeName(name string) error {
 // A codeScan holds facts read from the code of one model.
 type codeScan struct {
 	ffi       bool            // a function of TVM 0.21's ABI is defined
-	unpacked  string          // a function that is registered as packed but declared otherwise
-	badPool   string          // a parameter for a pool whose name is not a C identifier
 	defined   map[string]bool // functions that objects define
 	registers []string        // functions, in the registry's order
 
@@ -123,11 +121,6 @@ func (a *Archive) scanCode(m *Model) error {
 	for _, f := range m.Sources {
 		scan.readRegistry(f.Data)
 		m.SystemLib = m.SystemLib || entryPoint.Match(f.Data)
-	}
-
-	// After all registries: a function may be registered in another source.
-	for _, f := range m.Sources {
-		scan.readDeclarations(f.Data)
 	}
 
 	for _, f := range m.Objects {
@@ -168,8 +161,6 @@ var (
 	entryPoint = regexp.MustCompile(`TVMSystemLibEntryPoint\s*\(\s*void\s*\)\s*\{`)
 	registry   = regexp.MustCompile(`TVMFuncRegistry\s+\w+\s*=\s*\{\s*"((?:[^"\\]|\\.)*)"`)
 	ffiEntry   = regexp.MustCompile(`__tvm_ffi_\w+\s*\(\s*void`)
-	declared   = regexp.MustCompile(`int32_t\s+(\w+)\s*\(([^()]*)\)\s*[;{]`)
-	poolParam  = regexp.MustCompile(`uint8_t\s*\*\s*([^\s,()]+_var)\b`)
 )
 
 // readRegistry parses the registry's string literal: two bytes of count, then names that end in NUL.
@@ -238,32 +229,6 @@ func registryAt(object []byte, at int) []string {
 		return nil
 	}
 	return registryNames(object[at : at+2+end])
-}
-
-// readDeclarations finds declarations that cannot compile: a registered function whose parameters differ from a
-// packed function's six, and pool parameters that are not identifiers.
-func (s *codeScan) readDeclarations(src []byte) {
-	for _, m := range declared.FindAllSubmatch(src, -1) {
-		name, params := string(m[1]), string(m[2])
-		if slices.Contains(s.registers, name) && !isPacked(params) && s.unpacked == "" {
-			s.unpacked = name
-		}
-	}
-
-	for _, m := range poolParam.FindAllSubmatch(src, -1) {
-		if name := string(m[1]); !isIdentifier(name) && s.badPool == "" {
-			s.badPool = name
-		}
-	}
-}
-
-// isPacked reports whether a C parameter list is a packed function's.
-func isPacked(params string) bool {
-	list := strings.Split(params, ",")
-
-	first := strings.TrimSpace(list[0])
-	return len(list) == 6 && (strings.HasPrefix(first, "TVMValue*") || strings.HasPrefix(first, "void*")) &&
-		strings.Contains(list[2], "num_args")
 }
 
 // HasRegistry reports whether a C source has the registry of the system library.

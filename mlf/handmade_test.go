@@ -207,11 +207,7 @@ func TestCheckExplains(t *testing.T) {
 		files []mlf.File
 		want  string
 	}{
-		"C interface and system library": {cModel("small", "const TVMModule* TVMSystemLibEntryPoint(void) {",
-			"void* x_in_0;", "uint8_t* p_var"), "declares tvmgen_small_run twice"},
-		"unpacked and system library": {aot, "registers tvmgen_net___tvm_main__ as a packed function"},
-		"capitals":                    {cModel("Small", "", "void* x_in_0;", "uint8_t* p_var"), "capitals"},
-		"pool name":                   {cModel("small", "", "void* x_in_0;", "uint8_t* sram-1_0_var"), `"sram-1_0"`},
+		"capitals": {cModel("Small", "", "void* x_in_0;", "uint8_t* p_var"), "capitals"},
 		"clash":                       {clash, `both called "x_in_0"`},
 		"no system library": {
 			change(graphModel(), map[string]string{"codegen/host/src/net_lib0.c": ""}),

@@ -134,6 +134,11 @@ var advice = []struct {
 		regexp.MustCompile(`error: (__[A-Z]+__) differs in each build`),
 		"do not use $1, or set SOURCE_DATE_EPOCH to the time that it stands for, in seconds since 1970",
 	},
+	// of TVM's registry, which declares functions of another interface
+	{
+		regexp.MustCompile(`conflicting types for .tvmgen_`),
+		`export it with Runtime("crt") without "system-lib", or with interface-api "packed" and unpacked-api 0`,
+	},
 	{
 		regexp.MustCompile(`cannot find -l(a|t|l|ub)san\b|undefined reference to .__(a|t|ub)san_`),
 		"only programs of this computer have the library of -fsanitize: build for host, or let the checks of " +
