@@ -71,7 +71,7 @@ type Board struct {
 	// the pin that is high while a model is timed, as in "PA5", for a power meter; "" means none
 	MeasurePin string `json:"measure_pin,omitzero"`
 
-	Functions []Function `json:"functions,omitzero" merge:"append"` // C functions of the port that the host finds by name; accumulates
+	Functions []Function `json:"functions,omitzero" merge:"append" key:"Name"` // C functions of the port that the host finds by name; accumulates
 
 	// numbers of the port that the manufacturer's SVD file of the chip lacks or has wrong; accumulates
 	SVDExcept []SVDExcept `json:"svd_except,omitzero" merge:"append"`
@@ -181,10 +181,10 @@ type Platform struct {
 // An Identification is the register by which a debug probe identifies the chip. The zero value means that there is
 // none.
 type Identification struct {
-	Address Number   `json:"address,omitzero" is:"0..4294967295 /4"`
-	Mask    Number   `json:"mask,omitzero" is:"0..4294967295"` // bits that are compared, without those of the revision
-	Values  []Number `json:"values,omitzero"`                  // accepted values of these bits
-	Source  string   `json:"source,omitzero"`                  // the document with these values
+	Address Number   `json:"address,omitzero" is:"0..4294967295 /4" needs:"mask"`
+	Mask    Number   `json:"mask,omitzero" is:"0..4294967295" needs:"values source"` // bits that are compared, without those of the revision
+	Values  []Number `json:"values,omitzero" needs:"mask source"`                    // accepted values of these bits
+	Source  string   `json:"source,omitzero" needs:"mask values"`                    // the document with these values
 }
 
 // Accepts reports whether a register value identifies an accepted chip.
@@ -201,19 +201,20 @@ type Link struct {
 	// tcp: a UART or the like behind a bridge that is reached over TCP;
 	// rtt: buffers in the firmware's RAM, which the debug probe reads and writes while the core runs.
 	Kind    string `json:"kind,omitzero"`
-	Program string `json:"program,omitzero"` // of qemu: the emulator
-	// of qemu: the machine; "{image}" stands for the ELF file, which is else given by -kernel, and "{board}/FILE" for a
+	Program string `json:"program,omitzero" is:"required" with:"kind=qemu"` // the emulator
+	// the machine; "{image}" stands for the ELF file, which is else given by -kernel, and "{board}/FILE" for a
 	// file beside the board file
-	Args    []string `json:"args,omitzero"`
-	Install string   `json:"install,omitzero"` // of qemu: one command that installs it on Debian, for messages
-	// MinVersion is, of qemu, the first version of the emulator that has the machine, as in "9.1"; "" means any.
-	MinVersion string `json:"min_version,omitzero" is:"version"`
-	USB        string `json:"usb,omitzero" is:"usb"` // of serial: vendor and product of the adapter, as in "0483:374b"
-	// Interface is, of serial, the number of the USB interface that is the UART, where the adapter has several.
-	Interface *int `json:"interface,omitzero" is:"0..255"`
-	Baud      int  `json:"baud,omitzero" is:"1..100000000"` // of serial, qemu and tcp: bits a second; 0 means 115200
-	// Address is, of tcp, the bridge's host and port, as in "192.0.2.7:4000"; "" where each device has its own.
-	Address string `json:"address,omitzero"`
+	Args    []string `json:"args,omitzero" is:"required" with:"kind=qemu"`
+	Install string   `json:"install,omitzero" with:"kind=qemu"` // one command that installs it on Debian, for messages
+	// MinVersion is the first version of the emulator that has the machine, as in "9.1"; "" means any.
+	MinVersion string `json:"min_version,omitzero" is:"version" with:"kind=qemu"`
+	USB        string `json:"usb,omitzero" is:"usb" with:"kind=serial"` // vendor and product of the adapter, as in "0483:374b"
+	// Interface is the number of the USB interface that is the UART, where the adapter has several.
+	Interface *int `json:"interface,omitzero" is:"0..255" with:"kind=serial"`
+	// Baud is in bits a second; 0 means 115200.
+	Baud int `json:"baud,omitzero" is:"1..100000000" with:"kind=serial kind=qemu kind=tcp"`
+	// Address is the bridge's host and port, as in "192.0.2.7:4000"; "" where each device has its own.
+	Address string `json:"address,omitzero" is:"address" with:"kind=tcp"`
 
 	Dir string `json:"-"` // the folder that "{board}" in Args stands for, absolute
 }

@@ -12,12 +12,16 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 // check returns the first error in the merged board, with file and line.
 func (b *Board) check() error {
 	if err := b.checkTemplates(); err != nil {
 		return err
+	}
+	if faults := jsonfile.Check(b); len(faults) > 0 && !b.Partial {
+		return b.wrong(faults[0].Field, "%w", faults[0].Err)
 	}
 
 	for _, check := range []func() error{
@@ -54,6 +58,10 @@ func (b *Board) checkMissing() error {
 	own := b.own()
 	native := b.ELF.Machine == "native" || b.ELF == ELF{Machine: "native"}.resolve()
 	isProcess := native || b.Link.IsProcess()
+	type given struct {
+		name string
+		set  bool
+	}
 	required := []given{
 		{"elf.class", native || b.ELF.Class != 0},
 		{"elf.machine", b.ELF.Machine != ""},
@@ -108,13 +116,6 @@ func (b *Board) checkDefines() error {
 
 func (b *Board) checkIdentification() error {
 	i := b.Identification
-	switch {
-	case i.Address == 0 && i.Mask == 0 && len(i.Values) == 0 && i.Source == "":
-		return nil
-	case i.Mask == 0 || len(i.Values) == 0 || i.Source == "":
-		return b.wrong("identification", "it needs mask, values and source")
-	}
-
 	for _, v := range i.Values {
 		if v&^i.Mask != 0 {
 			return b.wrong("identification.values", "0x%x has bits that the mask 0x%x leaves out", uint64(v), uint64(i.Mask))
@@ -151,17 +152,6 @@ var rules = []rule{
 			return ""
 		}
 		return notEqual(b.Timer.Hz, "core_hz, which systick counts", b.CoreHz)
-	}},
-	{"functions", func(b *Board) string {
-		// Of the levels together: jsonfile checks the elements of one file.
-		names := map[string]bool{}
-		for _, f := range b.Functions {
-			if names[f.Name] {
-				return fmt.Sprintf("the name %q is there twice", f.Name)
-			}
-			names[f.Name] = true
-		}
-		return ""
 	}},
 }
 
@@ -421,7 +411,9 @@ func (b *Board) Contradiction(name, text string) error {
 func (b *Board) wrong(field, format string, args ...any) error {
 	at := b.origin(field)
 	// The line is that of the element; the message names the list.
-	field, _, _ = strings.Cut(field, "[")
+	if strings.HasSuffix(field, "]") {
+		field, _, _ = strings.Cut(field, "[")
+	}
 	if len(b.Files) == 0 { // read from a project: no origin
 		return failure.Errorf(failure.Config, field+": "+format, args...)
 	}

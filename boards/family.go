@@ -123,7 +123,7 @@ func (b *Board) Complete(file string, data []byte) (*Board, error) {
 	}
 
 	var built Board
-	lines, err := jsonfile.Decode(file, data, &built)
+	lines, err := jsonfile.DecodePart(file, data, &built)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (b *Board) Complete(file string, data []byte) (*Board, error) {
 	// The board's own file is above what its build found out.
 	if b.Own != nil {
 		var own Board
-		lines, err := jsonfile.Decode(file, b.Own, &own)
+		lines, err := jsonfile.DecodePart(file, b.Own, &own)
 		if err != nil {
 			return nil, err
 		}

@@ -240,13 +240,13 @@ func TestCompleteRefused(t *testing.T) {
 		"built.json:1: sources: a build cannot change it":        `{"sources": ["x.c"]}`,
 		"built.json:1: partial: a build cannot change it":        `{"partial": true}`,
 		`built.json:1: arena_kib, elf.class, elf.machine, link.kind, memory, place.code, place.data, toolchain.ar, toolchain.cc: missing`: `{}`,
-		"built.json:4: toolchain.cc: missing":                     with(`"cc": "arm-none-eabi-gcc"`, `"cc": ""`),
-		`built.json:3: arena_kib: an arena of 1024 KiB`:           with(`"arena_kib": 32`, `"arena_kib": 1024`),
-		`built.json:3: place.code: there is no region "rom"`:      with(`"code": "flash"`, `"code": "rom"`),
-		`built.json:1: memory.origin: -1, where`:                  with(`"origin": 0`, `"origin": -1`),
-		`built.json:2: memory[1].size: missing`:                   with(`"0x10000"`, `0`),
-		`built.json:6: flash.programmer: "rm" is no programmer`:   with(`"programmer": "none"`, `"programmer": "rm"`),
-		"built.json:6: link: a link of kind qemu needs program a": with(`"program": "qemu-system-arm", `, ""),
+		"built.json:4: toolchain.cc: missing":                   with(`"cc": "arm-none-eabi-gcc"`, `"cc": ""`),
+		`built.json:3: arena_kib: an arena of 1024 KiB`:         with(`"arena_kib": 32`, `"arena_kib": 1024`),
+		`built.json:3: place.code: there is no region "rom"`:    with(`"code": "flash"`, `"code": "rom"`),
+		`built.json:1: memory.origin: -1, where`:                with(`"origin": 0`, `"origin": -1`),
+		`built.json:2: memory[1].size: missing`:                 with(`"0x10000"`, `0`),
+		`built.json:6: flash.programmer: "rm" is no programmer`: with(`"programmer": "none"`, `"programmer": "rm"`),
+		"built.json:6: link.program: missing":                   with(`"program": "qemu-system-arm", `, ""),
 	} {
 		_, err := b.Complete("built.json", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) || failure.Of(err) != failure.Config {

@@ -225,7 +225,7 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 	}
 
 	var own Board
-	lines, err := jsonfile.Decode(where, data, &own)
+	lines, err := jsonfile.DecodePart(where, data, &own)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (f Flash) Needs() string {
 func (b *Board) checkFlash() error {
 	f := b.Flash
 	p, ok := f.programmer()
-	lacks := func(field given) bool { return field.name == p.needs && !field.set }
+	lacks := map[string]bool{"scripts": len(f.Scripts) == 0, "chip": f.Chip == ""}
 
 	switch {
 	case f.Programmer == "": // of a partial board
@@ -61,7 +61,7 @@ func (b *Board) checkFlash() error {
 	case !ok:
 		return b.wrong("flash.programmer", "%q is no programmer%s", f.Programmer,
 			jsonfile.DidYouMean(f.Programmer, Programmers()))
-	case slices.ContainsFunc(fieldsOf(f), lacks):
+	case lacks[p.needs]:
 		return b.wrong("flash", "the programmer %s needs %s", p.name, p.needs)
 	case p.build && !b.Partial && slices.Contains(b.Templates, "baremetal"):
 		return b.wrong("flash.programmer", "%s writes what it has built, and the template baremetal builds without it",

@@ -83,7 +83,7 @@ func TestContradictions(t *testing.T) {
 		{"ABI", "cortex-m3", `"elf": {"float_abi": "softfp"},`, `4: elf.float_abi: "softfp" is none of soft`},
 		{
 			"function twice", "cortex-m3", `"functions": [{"name": "f", "symbol": "g"}],`,
-			`4: functions: the name "f" is there twice`,
+			`4: functions: "f" is there twice`,
 		},
 		{
 			"exception without a reason", "cortex-m3", `"svd_except": [{"names": ["A"]}],`,

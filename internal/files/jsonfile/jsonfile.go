@@ -134,6 +134,16 @@ func Read(files fs.FS, name string) ([]byte, error) {
 // Decode decodes the text of a file into v, a pointer to a struct, and checks its values (Check). Errors: *Error, or
 // several, joined, of values.
 func Decode(file string, data []byte, v any) (Lines, error) {
+	return decode(file, data, v, &checker{})
+}
+
+// DecodePart is Decode for a file that is merged with others. What one field needs or excludes beside another is not
+// checked.
+func DecodePart(file string, data []byte, v any) (Lines, error) {
+	return decode(file, data, v, &checker{isPart: true})
+}
+
+func decode(file string, data []byte, v any, c *checker) (Lines, error) {
 	s := &scanner{data: data, dec: json.NewDecoder(bytes.NewReader(data)), lines: Lines{}}
 	err := s.scan(reflect.TypeOf(v).Elem())
 	if err == nil {
@@ -146,7 +156,8 @@ func Decode(file string, data []byte, v any) (Lines, error) {
 	}
 
 	var faults []error
-	for _, fault := range Check(v) {
+	c.value(reflect.ValueOf(v), "", "", "")
+	for _, fault := range c.faults {
 		faults = append(faults, &Error{file, s.lines.At(fault.Field), fault})
 	}
 	return s.lines, errors.Join(faults...)

@@ -5,6 +5,7 @@ package jsonfile
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"path"
 	"path/filepath"
 	"reflect"
@@ -35,8 +36,9 @@ func (e *FieldError) Unwrap() error { return e.Err }
 //	FORM      a text of that form, one of Forms
 //	either    of the fields of an object with this word, exactly one is set
 //
-// Of the fields of one object, "with" names those of which one is set beside the field, "needs" all that are; "key" is
-// the Go name of the field in which the elements of a list differ.
+// Of the fields of one object, "with" names those of which one is set beside the field, or has a value (NAME=VALUE):
+// only then may it be set, or is it required. "needs" names those that all are set beside it. "key" is the Go name of
+// the field in which the elements of a list differ.
 //
 // A field that is not set is checked for required and either only.
 func Check(v any) []*FieldError {
@@ -45,7 +47,10 @@ func Check(v any) []*FieldError {
 	return c.faults
 }
 
-type checker struct{ faults []*FieldError }
+type checker struct {
+	isPart bool // another file may set other fields
+	faults []*FieldError
+}
 
 func (c *checker) value(v reflect.Value, at, is, keys string) {
 	switch v.Kind() {
@@ -91,54 +96,53 @@ func (c *checker) fields(v reflect.Value, at, is string) {
 
 	isNot := func(f reflect.StructField) bool { return nameOf(f) == "" }
 	fields := slices.DeleteFunc(reflect.VisibleFields(v.Type()), isNot)
-	given := map[string]bool{} // also an empty list
+	given := map[string]bool{} // also an empty list; and NAME=VALUE
 	for _, f := range fields {
-		given[nameOf(f)] = !v.FieldByIndex(f.Index).IsZero()
+		value := v.FieldByIndex(f.Index)
+		given[nameOf(f)], given[fmt.Sprint(nameOf(f), "=", value)] = !value.IsZero(), true
 	}
+	isGiven := func(name string) bool { return given[name] }
 
-	var either []string
-	count := 0
+	var either, set []string
 	for _, f := range fields {
 		name, value, is := nameOf(f), v.FieldByIndex(f.Index), f.Tag.Get("is")
-		full, words := strings.TrimPrefix(at+"."+name, "."), strings.Fields(is)
+		full, words, with := strings.TrimPrefix(at+"."+name, "."), strings.Fields(is), strings.Fields(f.Tag.Get("with"))
+		isFor := len(with) == 0 || !c.isPart && slices.ContainsFunc(with, isGiven)
 		isList := value.Kind() == reflect.Slice || value.Kind() == reflect.Map
 		if given[name] && (!isList || value.Len() > 0) {
 			c.value(value, full, is, f.Tag.Get("keys"))
-			c.distinct(value, full, f.Tag.Get("key"))
-		} else if slices.Contains(words, "required") {
+		} else if isFor && slices.Contains(words, "required") {
 			c.fault(full, "missing")
 		}
 
+		if c.isPart {
+			continue
+		}
 		if slices.Contains(words, "either") {
 			either = append(either, name)
-			if given[name] {
-				count++
-			}
 		}
 		if given[name] {
-			c.beside(f, full, given)
+			set = append(set, name)
+			if !isFor {
+				c.fault(full, "it is only for %s", strings.Join(with, ", "))
+			}
+			for _, need := range strings.Fields(f.Tag.Get("needs")) {
+				if !given[need] {
+					c.fault(full, "it needs %s", need)
+				}
+			}
+			c.distinct(value, full, f.Tag.Get("key"))
 		}
 	}
-	if count != 1 && len(either) > 0 {
-		c.fault(at, "it must have one of %s; it has %d of them", strings.Join(either, ", "), count)
+
+	isNotEither := func(name string) bool { return !slices.Contains(either, name) }
+	if n := len(slices.DeleteFunc(set, isNotEither)); n != 1 && len(either) > 0 {
+		c.fault(at, "it must have one of %s; it has %d of them", strings.Join(either, ", "), n)
 	}
 }
 
 func (c *checker) fault(at, format string, args ...any) {
 	c.faults = append(c.faults, &FieldError{at, fmt.Errorf(format, args...)})
-}
-
-// beside checks whether a field that is set has the fields beside it that it is for, and that it needs.
-func (c *checker) beside(f reflect.StructField, at string, given map[string]bool) {
-	isGiven := func(name string) bool { return given[name] }
-	if with := strings.Fields(f.Tag.Get("with")); len(with) > 0 && !slices.ContainsFunc(with, isGiven) {
-		c.fault(at, "it is only for %s", strings.Join(with, ", "))
-	}
-	for name := range strings.FieldsSeq(f.Tag.Get("needs")) {
-		if !given[name] {
-			c.fault(at, "it needs %s", name)
-		}
-	}
 }
 
 // distinct checks whether the elements of a list differ in a field.
@@ -243,8 +247,16 @@ var Forms = map[string]Form{
 	"readable": pattern("a place that begins with $NAME, {above}, ~ or /", `^((\$[^/]+|\{above\}|~)(/|$)|/)`),
 	"input":    {Text: "a path or pattern inside the project", check: isInput},
 	"line":     pattern("one line of C without comments", `^([^\\/]|/[^\\/*])*/?$`),
+	"address":  {Text: "host:port, as in 192.0.2.7:4000", check: isAddress},
 	"inside":   {Text: "a path inside the project", check: isInside},
 	"pattern":  {Text: "a valid pattern", check: isPattern},
+}
+
+// isAddress accepts a host and the number of a port.
+func isAddress(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	n, notNumber := strconv.ParseUint(port, 10, 16)
+	return err == nil && host != "" && notNumber == nil && n > 0
 }
 
 func isInside(name string) bool {

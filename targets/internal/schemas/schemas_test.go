@@ -97,6 +97,7 @@ func generated(t *testing.T, title string, in reflect.Type) []byte {
 	s.Schema, s.Title = "https://json-schema.org/draft/2020-12/schema", title
 	switch in {
 	case reflect.TypeFor[boards.Board](): // one that inherits has them from its parents, and a parent has no link
+		s.Properties["identification"].DependentRequired = nil // whose fields are merged
 		s.If = &jsonschema.Schema{Required: []string{"link"}, Not: &jsonschema.Schema{Required: []string{"inherits"}}}
 		s.Then = &jsonschema.Schema{Required: requiredOfBoard(t)}
 	case templateType:
@@ -157,12 +158,13 @@ func describe(t *testing.T, s *jsonschema.Schema, in reflect.Type) {
 func demand(t *testing.T, of, p *jsonschema.Schema, name string, tag reflect.StructTag) {
 	t.Helper()
 	is := strings.Fields(tag.Get("is"))
-	if slices.Contains(is, "required") {
+	with := strings.Fields(tag.Get("with"))
+	if slices.Contains(is, "required") && len(with) == 0 {
 		of.Required = append(of.Required, name)
 	}
-	// Several fields of "with", "either" and "key" are the decoder's to check.
+	// Several fields of "with", values of theirs, "either" and "key" are the decoder's to check.
 	needed := strings.Fields(tag.Get("needs"))
-	if with := strings.Fields(tag.Get("with")); len(with) == 1 {
+	if len(with) == 1 && !strings.Contains(with[0], "=") {
 		needed = append(needed, with...)
 	}
 	if len(needed) > 0 {
