@@ -208,7 +208,7 @@ func TestCheckExplains(t *testing.T) {
 		want  string
 	}{
 		"capitals": {cModel("Small", "", "void* x_in_0;", "uint8_t* p_var"), "capitals"},
-		"clash":                       {clash, `both called "x_in_0"`},
+		"clash":    {clash, `both called "x_in_0"`},
 		"no system library": {
 			change(graphModel(), map[string]string{"codegen/host/src/net_lib0.c": ""}),
 			"without a system library",
