@@ -160,8 +160,8 @@ func UpdateBaseline(ctx context.Context, path string, results []*Result) (err er
 	return b.Write(path)
 }
 
-// Update adds results, in place of earlier ones of the same model on the same board. It leaves out their Outputs, which
-// are compared with expected ones only, results with a Failure, and those with wrong outputs.
+// Update adds results, in place of earlier ones of the same model on the same board. It leaves out what is not
+// compared with a later result (Outputs, Rechecks, StackUsed), results with a Failure, and those with wrong outputs.
 func (b *Baseline) Update(results []*Result) {
 	b.Format = baselineFormat
 	for _, r := range results {
@@ -170,7 +170,7 @@ func (b *Baseline) Update(results []*Result) {
 		}
 		b.Results = slices.DeleteFunc(b.Results, func(old *Result) bool { return old.Key() == r.Key() })
 		kept := *r
-		kept.Outputs, kept.Rechecks = nil, nil
+		kept.Outputs, kept.Rechecks, kept.StackUsed = nil, nil, 0
 		b.Results = append(b.Results, &kept)
 	}
 	slices.SortFunc(b.Results, func(x, y *Result) int { return strings.Compare(x.Key(), y.Key()) })

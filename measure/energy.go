@@ -52,19 +52,19 @@ var units = map[string]map[string]float64{
 
 var headed = regexp.MustCompile(`^\s*(\S.*?)\s*[(\[]\s*(\S+?)\s*[)\]]\s*$`)
 
-// A column of a recording.
-type column struct {
+// A field is a column of a recording.
+type field struct {
 	index int
 	scale float64 // to SI units
 }
 
 // findColumns returns the columns of time, current, voltage (if there is one) and the pin.
-func findColumns(header []string, pin string) (map[string]column, error) {
-	columns := map[string]column{}
+func findColumns(header []string, pin string) (map[string]field, error) {
+	columns := map[string]field{}
 	for i, h := range header {
 		name, unit := strings.TrimSpace(h), ""
 		if strings.EqualFold(name, pin) {
-			columns["pin"] = column{i, 1}
+			columns["pin"] = field{i, 1}
 			continue
 		}
 
@@ -83,7 +83,7 @@ func findColumns(header []string, pin string) (map[string]column, error) {
 		if _, twice := columns[name]; !ok || twice {
 			return nil, fmt.Errorf("column %q: its unit is unknown, or there is another one", h)
 		}
-		columns[name] = column{i, scale}
+		columns[name] = field{i, scale}
 	}
 
 	for _, name := range []string{"time", "current", "pin"} {
@@ -95,11 +95,11 @@ func findColumns(header []string, pin string) (map[string]column, error) {
 	return columns, nil
 }
 
-// A sample is a row of a recording, in SI units.
-type sample struct{ time, watts, pin float64 }
+// A reading is a row of a recording, in SI units.
+type reading struct{ time, watts, pin float64 }
 
-// sampleOf reads a row. volts is 0 if the voltage has a column.
-func sampleOf(row []string, columns map[string]column, volts float64) (s sample, err error) {
+// readingOf reads a row. volts is 0 if the voltage has a column.
+func readingOf(row []string, columns map[string]field, volts float64) (s reading, err error) {
 	number := func(name string) float64 {
 		c := columns[name]
 		text := strings.TrimSpace(row[c.index])
@@ -113,7 +113,7 @@ func sampleOf(row []string, columns map[string]column, volts float64) (s sample,
 	if volts == 0 {
 		volts = number("voltage")
 	}
-	return sample{number("time"), volts * number("current"), number("pin")}, err
+	return reading{number("time"), volts * number("current"), number("pin")}, err
 }
 
 func readEnergy(r io.Reader, pin string, volts float64) (*Energy, error) {
@@ -154,8 +154,8 @@ func readEnergy(r io.Reader, pin string, volts float64) (*Energy, error) {
 }
 
 // pulses integrates the power while the pin is 1. A pulse that the recording has only a part of does not count.
-func pulses(lines *csv.Reader, columns map[string]column, volts float64) (joules, seconds []float64, err error) {
-	var last sample
+func pulses(lines *csv.Reader, columns map[string]field, volts float64) (joules, seconds []float64, err error) {
+	var last reading
 	begin, sum, samples := 0.0, 0.0, -1 // of the pulse; -1: not in one
 	for row := 1; ; row++ {
 		text, err := lines.Read()
@@ -166,7 +166,7 @@ func pulses(lines *csv.Reader, columns map[string]column, volts float64) (joules
 			return nil, nil, err
 		}
 
-		s, err := sampleOf(text, columns, volts)
+		s, err := readingOf(text, columns, volts)
 		if err == nil && row > 1 && s.time <= last.time {
 			err = errors.New("the time does not increase")
 		}

@@ -1,7 +1,8 @@
-// Package measure runs models on boards and returns what they cost: time or instructions, flash and RAM by part, stack,
-// and how their outputs compare with expected ones. It compares such results with earlier ones.
+// Package measure runs models on boards with samples. It returns what they cost (time or instructions, flash and RAM by
+// part, stack) and how their outputs compare with expected ones and with labels, and compares it with earlier results.
 //
-// It prints nothing. Package validate compares the outputs, project builds the firmware and computes its memory.
+// It prints nothing. Package project builds the firmware and computes its memory, an executor.Executor is the model on
+// the device.
 package measure
 
 import (
@@ -16,25 +17,28 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/deadline"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
-	"github.com/boardsmith/boardsmith/validate"
 )
 
-// Options are the choices for a measurement. The zero value measures on the only attached device.
+// Options are the choices for a measurement. The zero value measures on the only attached device, compares bytes, and
+// requires no accuracy. Result.Run uses the first four.
 type Options struct {
-	validate.Options // how outputs are compared; a Timeout of 0 is 60 s
+	Rule     Rule          // how outputs are compared
+	Accuracy float64       // least share of labels that must be right, 0 to 1; 0: any
+	Timeout  time.Duration // of each call on the device; 0: 60 s, of Result.Run only the context's
+	// Progress is called after each sample of the set, by the goroutine that called; nil: none
+	Progress func(done, total int)
 
-	Files   validate.Files // inputs and expected outputs; the zero value: the model's examples, or random inputs from Seed
-	Set     *validate.Set  // in place of Files; nil: Files
-	Seed    uint64         // of random inputs
-	Samples int            // of the cost; 0: 10, on an emulated board 3
-	Device  string         // which device of the board, as for device.Desk.Attach
-	Desk    *device.Desk   // nil: the zero value
+	Files   Files        // inputs and expected outputs; the zero value: the model's examples, or random inputs from Seed
+	Set     *Set         // in place of Files; nil: Files
+	Seed    uint64       // of random inputs
+	Samples int          // of the cost; 0: 10, on an emulated board 3
+	Device  string       // which device of the board, as for device.Desk.Attach
+	Desk    *device.Desk // nil: the zero value
 
 	ForBaseline bool // the result is for UpdateBaseline: too few Samples for it are an error before the build
 
@@ -47,12 +51,7 @@ type Options struct {
 	Dir     string           // of Model: the project's folder; "": a temporary one, which is removed
 }
 
-const (
-	defaultTimeout  = time.Minute
-	defaultSamples  = 10
-	emulatedSamples = 3
-	sampleTime      = time.Millisecond // at least, so that a coarse clock suffices
-)
+const defaultTimeout = time.Minute
 
 // Model generates and builds the firmware of a model for a board, runs it there and returns what it costs. If only
 // Board and Model of the specification are set, this is firmware with an RPC server; Spec.Options.App chooses another.
@@ -81,9 +80,9 @@ func Model(ctx context.Context, spec project.Spec, o Options) (r *Result, err er
 }
 
 // Project builds a project, runs its model on a device, and returns what the model costs. Builder and Dir of the
-// options have no effect. Outputs that differ from the expected ones are no error: see Result.Err. Errors: those of
-// validate.Read, Project.Build, device, executor and validate.Run; device.ErrClock if the device's clock is not as
-// fast as its firmware states.
+// options have no effect. The cost is that of the set's last sample, run Samples times. Outputs that differ from the
+// expected ones are no error: see Result.Err. Errors: those of ReadSet, Project.Build, device, executor and Result.Run;
+// device.ErrClock if the device's clock is not as fast as its firmware states.
 func Project(ctx context.Context, p *project.Project, o Options) (*Result, error) {
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	if o.Samples < 0 {
@@ -115,7 +114,7 @@ func Project(ctx context.Context, p *project.Project, o Options) (*Result, error
 		return nil, err
 	}
 
-	r.InputsSHA256 = set.InputsDigest()
+	r.InputsSHA256 = set.inputsDigest()
 	// Costs of processes of two computers are not compared.
 	if p.Board().Link.Kind == processLink {
 		r.Computer = computer()
@@ -125,14 +124,15 @@ func Project(ctx context.Context, p *project.Project, o Options) (*Result, error
 	if err := m.run(ctx); err != nil {
 		return nil, err
 	}
-	return r, r.Outputs.AddMemory(p, i)
+	return r, nil
 }
 
 // processLink is the kind of link of boards that are processes of this computer.
 const processLink = "process"
 
-// Build returns what an image of a project takes of the board's memory: a Result without what only a run shows. Errors:
-// those of Project.Model, Project.Usage, Project.Symbols and ctx.
+// Build returns what an image of a project takes of the board's memory: a Result without what only a run shows, and
+// without sizes if the image is nil, as for an image of another project. Errors: those of Project.Model, Project.Usage,
+// Project.Symbols and ctx.
 func Build(ctx context.Context, p *project.Project, i *image.Image) (*Result, error) {
 	a, _, err := p.Model()
 	if err != nil {
@@ -141,18 +141,23 @@ func Build(ctx context.Context, p *project.Project, i *image.Image) (*Result, er
 
 	o := p.Options()
 	r := &Result{
-		Board: p.Board().Name, Model: modelName(p, a), ModelSHA256: p.ArchiveDigest(), BuildID: i.ID(),
-		App: cmp.Or(o.App, boards.RPC),
+		Board: p.Board().Name, Model: modelName(p, a), ModelSHA256: p.ArchiveDigest(), App: cmp.Or(o.App, boards.RPC),
 	}
+
+	_, r.instruction = p.Board().InstructionClock()
 
 	// App has a field of its own in the result.
 	o.App = ""
 	r.Options = o.Words()
+	if i == nil {
+		return r, nil
+	}
+	r.BuildID = i.ID()
 	return r, r.addMemory(ctx, p, i)
 }
 
 // set returns the inputs of the runs.
-func (o Options) set(ctx context.Context, p *project.Project, m *mlf.Model) (*validate.Set, error) {
+func (o Options) set(ctx context.Context, p *project.Project, m *mlf.Model) (*Set, error) {
 	if samples, err := p.Samples(); err != nil || samples != nil {
 		if err == nil {
 			err = failure.New(failure.Config, "generate the project without samples", "the inputs are constants of the firmware")
@@ -164,14 +169,14 @@ func (o Options) set(ctx context.Context, p *project.Project, m *mlf.Model) (*va
 	case o.Set != nil:
 		return o.Set, nil
 	case m.Examples != nil || o.Files.Inputs != "" || o.Files.Expected != "" || o.Files.Labels != "":
-		return validate.Read(ctx, o.Files, m)
+		return ReadSet(ctx, o.Files, m)
 	}
 
 	arrays, err := tensorlist.RandomInputs(m, o.Seed)
 	if err != nil {
 		return nil, err
 	}
-	return validate.New(arrays, m)
+	return NewSet(arrays, m)
 }
 
 // A measurement is one run of a model on a device.
@@ -181,7 +186,7 @@ type measurement struct {
 	model   *mlf.Model
 	image   *image.Image
 	device  *device.Device
-	set     *validate.Set
+	set     *Set
 	result  *Result
 }
 
@@ -200,18 +205,14 @@ func (m *measurement) run(ctx context.Context) (err error) {
 		return err
 	}
 
-	err = m.with(ctx, m.image, func(r running) error {
-		if m.result.Outputs, err = validate.Run(ctx, r.Executor, m.set, m.Options.Options); err != nil {
+	err = m.with(ctx, m.image, func(x *session) error {
+		if err := x.runSet(ctx); err != nil {
 			return err
 		}
-		// Standalone firmware returns its timer's rate with each run only.
-		if c := m.result.Outputs.Time.Counts; c != nil {
-			r.hz = c.Hz
-		}
-		if m.result.Cost, err = m.time(ctx, r); err != nil {
+		if m.result.Cost, err = x.repeat(ctx); err != nil {
 			return err
 		}
-		return m.timeOperators(ctx, r)
+		return x.operators(ctx)
 	})
 	if err != nil {
 		return err
@@ -219,15 +220,9 @@ func (m *measurement) run(ctx context.Context) (err error) {
 	return m.recheck(ctx)
 }
 
-// A running model is that of an open session.
-type running struct {
-	executor.Executor
-	hz uint32 // of the device's timer; 0: unknown
-}
-
 // with opens an image on the device, calls f with its model, and closes the session.
-func (m *measurement) with(ctx context.Context, i *image.Image, f func(running) error) (err error) {
-	var r running
+func (m *measurement) with(ctx context.Context, i *image.Image, f func(*session) error) (err error) {
+	x := &session{Options: m.Options, set: m.set, result: m.result}
 	var prepare, end func(context.Context) error
 	if m.project.Options().App == boards.Standalone {
 		s, err := m.device.OpenStandalone(ctx, i)
@@ -236,7 +231,7 @@ func (m *measurement) with(ctx context.Context, i *image.Image, f func(running) 
 		}
 		end = func(context.Context) error { return s.Close() }
 		prepare = func(ctx context.Context) (err error) {
-			r.Executor, err = executor.OpenStandalone(ctx, s, m.model)
+			x.model, err = executor.OpenStandalone(ctx, s, m.model)
 			return err
 		}
 	} else {
@@ -252,9 +247,9 @@ func (m *measurement) with(ctx context.Context, i *image.Image, f func(running) 
 				return err
 			}
 			if p.TicksHz != nil {
-				r.hz = *p.TicksHz
+				x.hz = *p.TicksHz
 			}
-			r.Executor, err = executor.Open(ctx, s, m.model)
+			x.model, err = executor.Open(ctx, s, m.model)
 			return err
 		}
 	}
@@ -262,85 +257,16 @@ func (m *measurement) with(ctx context.Context, i *image.Image, f func(running) 
 	// also after ctx has ended, so that the model's memory on the device is freed
 	defer func() {
 		err = errors.Join(err, m.call(context.WithoutCancel(ctx), "closing the link", func(ctx context.Context) error {
-			if r.Executor == nil {
+			if x.model == nil {
 				return end(ctx)
 			}
-			return errors.Join(r.Close(ctx), end(ctx))
+			return errors.Join(x.model.Close(ctx), end(ctx))
 		}))
 	}()
 	if err := m.call(ctx, "preparing the model", prepare); err != nil {
 		return err
 	}
-	return f(r)
-}
-
-// timeOperators times the nodes of a graph.
-func (m *measurement) timeOperators(ctx context.Context, r running) error {
-	graph, ok := r.Executor.(*executor.Graph)
-	if !ok {
-		return nil
-	}
-	return m.call(ctx, "timing the operators", func(ctx context.Context) error {
-		times, err := graph.Debug(ctx, m.timing())
-		for _, t := range times {
-			cost := m.costOf(r.Clock(), t.Samples, r.hz)
-			m.result.Operators = append(m.result.Operators, Operator{Node: t.Node, Function: t.Name, Median: cost.Median})
-		}
-		return err
-	})
-}
-
-// isEmulated reports whether the device counts instructions.
-func (m *measurement) isEmulated() bool {
-	_, each := m.project.Board().InstructionClock()
-	return each > 0
-}
-
-// timing returns how each sample of the cost is taken.
-func (m *measurement) timing() rpc.TimeOptions {
-	if m.isEmulated() {
-		return rpc.TimeOptions{Number: 1}
-	}
-	return rpc.TimeOptions{Number: 1, MinRepeat: sampleTime}
-}
-
-// time measures the cost, each sample in a call of its own.
-func (m *measurement) time(ctx context.Context, r running) (Cost, error) {
-	n := cmp.Or(m.Samples, defaultSamples)
-	if m.isEmulated() {
-		n = cmp.Or(m.Samples, emulatedSamples)
-	}
-
-	var seconds []float64
-	// a call each: Timeout is for one
-	for range n {
-		err := m.call(ctx, "timing the model", func(ctx context.Context) error {
-			sample, err := r.Time(ctx, m.timing())
-			seconds = append(seconds, sample...)
-			return err
-		})
-		if err != nil {
-			return Cost{}, err
-		}
-	}
-	return m.costOf(r.Clock(), seconds, r.hz), nil
-}
-
-// costOf returns the cost of runs that took these seconds by the device's clock, which was compared with another one.
-func (m *measurement) costOf(clock rpc.Clock, seconds []float64, hz uint32) Cost {
-	switch clock {
-	case rpc.InstructionClock:
-		_, each := m.project.Board().InstructionClock()
-		return costOf(Instructions, 1/each.Seconds(), seconds, hz)
-	case rpc.HostClock:
-		return costOf(Seconds, 1, seconds, hz)
-	}
-	return costOf(DeviceSeconds, 1, seconds, hz)
-}
-
-// call runs f with the deadline of one call. Its error names the step.
-func (m *measurement) call(ctx context.Context, step string, f func(context.Context) error) error {
-	return deadline.Call(ctx, m.Timeout, step, f)
+	return f(x)
 }
 
 // addMemory adds what the image takes of the board's memory.
@@ -377,7 +303,7 @@ func (r *Result) addUsage(p *project.Project, i *image.Image) error {
 		r.RAMUnsure = append(r.RAMUnsure, "what the model takes of the arena is unknown, so that all of it counts")
 	}
 	if u.Stack != nil {
-		r.Stack, r.StackPath, r.StackUnsure = u.Stack.Need, u.Stack.Path, u.Stack.Unsure
+		r.Stack, r.StackPath, r.StackUnsure, r.StackSize = u.Stack.Need, u.Stack.Path, u.Stack.Unsure, u.Stack.Have
 	}
 	return nil
 }

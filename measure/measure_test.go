@@ -1,4 +1,4 @@
-package measure_test
+package measure
 
 import (
 	"bytes"
@@ -25,9 +25,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
-	"github.com/boardsmith/boardsmith/measure"
+	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/validate"
 )
 
 func TestMain(m *testing.M) {
@@ -37,7 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 // measured measures an archive of the tests with TVM's own outputs.
-func measured(t *testing.T, archive string, s project.Spec) *measure.Result {
+func measured(t *testing.T, archive string, s project.Spec) *Result {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("the host board and links to an emulator need POSIX")
@@ -51,10 +50,9 @@ func measured(t *testing.T, archive string, s project.Spec) *measure.Result {
 	}
 	s.Model = mlftest.Path(t, archive)
 	in, out := mlftest.Arrays(s.Model)
-	o := measure.Options{Files: validate.Files{Inputs: in, Expected: out}}
-	o.Rule.Rel = 1e-4
+	o := Options{Files: Files{Inputs: in, Expected: out}, Rule: Rule{Rel: 1e-4}}
 	o.Builder = &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
-	r, err := measure.Model(t.Context(), s, o)
+	r, err := Model(t.Context(), s, o)
 	if errors.As(err, new(*failure.MissingToolError)) {
 		t.Skip(err)
 	}
@@ -85,9 +83,9 @@ func measured(t *testing.T, archive string, s project.Spec) *measure.Result {
 }
 
 // checkSymbols: what functions and variables take is among what their parts take.
-func checkSymbols(t *testing.T, r *measure.Result) {
+func checkSymbols(t *testing.T, r *Result) {
 	t.Helper()
-	of := map[string]measure.Part{}
+	of := map[string]Part{}
 	for _, p := range r.Parts {
 		of[p.Name] = p
 	}
@@ -112,7 +110,7 @@ func TestModel(t *testing.T) {
 	t.Run("host", func(t *testing.T) {
 		t.Parallel()
 		r := measured(t, "sine.graph", project.Spec{Board: "host"})
-		if c := r.Cost; c.Unit != measure.Seconds || c.Samples != 10 || !(c.Min > 0) || c.Min > c.Median || c.Median > c.Max {
+		if c := r.Cost; c.Unit != Seconds || c.Samples != 10 || !(c.Min > 0) || c.Min > c.Median || c.Median > c.Max {
 			t.Errorf("%+v", c)
 		}
 		if r.RAM > 1_000_000 || r.Computer == "" || len(r.InputsSHA256) != 64 {
@@ -126,11 +124,11 @@ func TestModel(t *testing.T) {
 		t.Parallel()
 		s := project.Spec{Board: "mps2_an385", Options: boards.Options{App: boards.Standalone}}
 		r, again := measured(t, "sine.aot_c", s), measured(t, "sine.aot_c", s)
-		if c := r.Cost; c.Unit != measure.Instructions || c.Samples != 3 || c.Median < 100 || c.Resolution < 1 ||
+		if c := r.Cost; c.Unit != Instructions || c.Samples != 3 || c.Median < 100 || c.Resolution < 1 ||
 			r.Stack < 100 || r.Computer != "" {
 			t.Errorf("%+v, stack %d", c, r.Stack)
 		}
-		if c := measure.Compare(r, again, measure.Limits{}); !reflect.DeepEqual(c, measure.Comparison{}) {
+		if c := Compare(r, again, Limits{}); !reflect.DeepEqual(c, Comparison{}) {
 			t.Errorf("two equal measurements differ: %+v", c)
 		}
 	})
@@ -144,18 +142,18 @@ func TestRecheck(t *testing.T) {
 	old := measured(t, "sine.aot_c", standalone)
 	for _, c := range []struct {
 		name    string
-		change  func(*measure.Result)
+		change  func(*Result)
 		again   int // at least
 		exceeds bool
 	}{
-		{"a busy computer", func(r *measure.Result) {}, 2, false},
-		{"other firmware", func(r *measure.Result) { r.BuildID = strings.Repeat("0", 32) }, 10, true},
-		{"a baseline of no time", func(r *measure.Result) {
+		{"a busy computer", func(r *Result) {}, 2, false},
+		{"other firmware", func(r *Result) { r.BuildID = strings.Repeat("0", 32) }, 10, true},
+		{"a baseline of no time", func(r *Result) {
 			r.BuildID, r.Cost.Median, r.Cost.Min = strings.Repeat("0", 32), 0, 0
 		}, 10, true},
-		{"another computer", func(r *measure.Result) { r.Computer = "x" }, 0, false},
-		{"a slower baseline", func(r *measure.Result) {
-			r.Cost = measure.Cost{Unit: measure.Seconds, Samples: 10, Median: 1, Min: 1, Low: 1, High: 1}
+		{"another computer", func(r *Result) { r.Computer = "x" }, 0, false},
+		{"a slower baseline", func(r *Result) {
+			r.Cost = Cost{Unit: Seconds, Samples: 10, Median: 1, Min: 1, Low: 1, High: 1}
 		}, 0, false},
 	} {
 		earlier := *old
@@ -163,16 +161,16 @@ func TestRecheck(t *testing.T) {
 			*v /= 100
 		}
 		c.change(&earlier)
-		limits := measure.Limits{Cost: 1}
+		limits := Limits{Cost: 1}
 		s := standalone
 		s.Model = mlftest.Path(t, "sine.aot_c")
-		r, err := measure.Model(t.Context(), s, measure.Options{
+		r, err := Model(t.Context(), s, Options{
 			Builder:  &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}},
 			Desk:     &device.Desk{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}},
-			Baseline: &measure.Baseline{Results: []*measure.Result{&earlier}}, Limits: limits,
+			Baseline: &Baseline{Results: []*Result{&earlier}}, Limits: limits,
 		})
 		testkit.Must(t, err)
-		err = measure.Compare(&earlier, r, limits).Err(r)
+		err = Compare(&earlier, r, limits).Err(r)
 		if len(r.Rechecks) < c.again || c.again == 0 && len(r.Rechecks) > 0 || (err != nil) != c.exceeds {
 			t.Errorf("%s: measured again %v, %v", c.name, r.Rechecks, err)
 		}
@@ -185,40 +183,40 @@ func TestRecheck(t *testing.T) {
 // TestSamples: a negative number of samples is an error, not a cost of 0, and so are too few for a baseline.
 func TestSamples(t *testing.T) {
 	spec := project.Spec{Board: "host", Model: "../examples/samples/digits_i8.aot_packed.tar"}
-	r, err := measure.Model(t.Context(), spec, measure.Options{Samples: -1})
+	r, err := Model(t.Context(), spec, Options{Samples: -1})
 	if r != nil || failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "Samples is -1") {
 		t.Errorf("%+v, %v", r, err)
 	}
 	path := filepath.Join(t.TempDir(), "b.json")
-	few := &measure.Result{Cost: measure.Cost{Unit: measure.Seconds, Samples: 5}}
+	few := &Result{Cost: Cost{Unit: Seconds, Samples: 5}}
 	for _, err := range []error{
-		modelError(t, spec, measure.Options{Samples: 5, ForBaseline: true}),
-		measure.UpdateBaseline(t.Context(), path, []*measure.Result{few}),
+		modelError(t, spec, Options{Samples: 5, ForBaseline: true}),
+		UpdateBaseline(t.Context(), path, []*Result{few}),
 	} {
 		if failure.Of(err) != failure.Config || failure.Next(err) != "Options.Samples=6" {
 			t.Errorf("%v; %s", err, failure.Next(err))
 		}
 	}
 	few.Cost.Samples = 6
-	if err := measure.UpdateBaseline(t.Context(), path, []*measure.Result{few}); err != nil {
+	if err := UpdateBaseline(t.Context(), path, []*Result{few}); err != nil {
 		t.Error(err)
 	}
 }
 
-func modelError(t *testing.T, s project.Spec, o measure.Options) error {
+func modelError(t *testing.T, s project.Spec, o Options) error {
 	t.Helper()
-	_, err := measure.Model(t.Context(), s, o)
+	_, err := Model(t.Context(), s, o)
 	return err
 }
 
 // grown returns a result, and one that has grown.
-func grown() (old, current *measure.Result) {
-	r := func(flash int64, cost float64) *measure.Result {
-		return &measure.Result{
+func grown() (old, current *Result) {
+	r := func(flash int64, cost float64) *Result {
+		return &Result{
 			Board: "b", Model: "m", App: "rpc", Flash: 1000 + flash, RAM: 50,
 			Stack: 100, StackPath: []string{"main 60", "run 40"},
-			Cost:    measure.Cost{Unit: measure.Instructions, Median: cost, Mean: cost, Low: cost, High: cost, Resolution: 3},
-			Parts:   []measure.Part{{Name: "runtime", Flash: 600, RAM: 50}, {Name: "operators", Flash: 400 + flash}},
+			Cost:    Cost{Unit: Instructions, Median: cost, Mean: cost, Low: cost, High: cost, Resolution: 3},
+			Parts:   []Part{{Name: "runtime", Flash: 600, RAM: 50}, {Name: "operators", Flash: 400 + flash}},
 			FlashOf: map[string]int64{"operators: conv": 300 + flash, "runtime: main": 100},
 		}
 	}
@@ -227,16 +225,16 @@ func grown() (old, current *measure.Result) {
 
 func TestCompare(t *testing.T) {
 	old, current := grown()
-	limits, err := measure.ParseLimits("flash=1.5")
+	limits, err := ParseLimits("flash=1.5")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := measure.Compare(old, current, limits)
-	want := []measure.Change{{
+	c := Compare(old, current, limits)
+	want := []Change{{
 		Quantity: "flash", Unit: "bytes", Old: 1000, New: 1020, Limit: 0.015, Exceeds: true,
-		Causes: []measure.Cause{{"operators", 400, 420}, {"operators: conv", 300, 320}},
+		Causes: []Cause{{"operators", 400, 420}, {"operators: conv", 300, 320}},
 	}}
-	if !reflect.DeepEqual(c, measure.Comparison{Changes: want}) {
+	if !reflect.DeepEqual(c, Comparison{Changes: want}) {
 		t.Errorf("%+v", c)
 	}
 	err = c.Err(current)
@@ -245,16 +243,16 @@ func TestCompare(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	limits.Flash = 0.02
-	if err := measure.Compare(old, current, limits).Err(current); err != nil {
+	if err := Compare(old, current, limits).Err(current); err != nil {
 		t.Errorf("a change within its limit: %v", err)
 	}
 
 	old, current = grown()
 	old.Flash, current.Cost.Median, current.Cost.Low, current.Stack = current.Flash, 10300, 10300, 140
 	current.StackPath = []string{"main 60", "run 80"}
-	changes := measure.Compare(old, current, limits).Changes
+	changes := Compare(old, current, limits).Changes
 	if len(changes) != 2 || changes[0].Quantity != "cost" || !changes[0].Exceeds ||
-		!reflect.DeepEqual(changes[1].Causes, []measure.Cause{{"run", 40, 80}}) {
+		!reflect.DeepEqual(changes[1].Causes, []Cause{{"run", 40, 80}}) {
 		t.Errorf("%+v", changes)
 	}
 }
@@ -263,23 +261,23 @@ func TestCompare(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	old, current := grown()
 	current.Flash, current.Stack = old.Flash, 0
-	c := measure.Compare(old, current, measure.Limits{})
+	c := Compare(old, current, Limits{})
 	if err := c.Err(current); failure.Of(err) != failure.DoesNotFit ||
 		err.Error() != "m on b as rpc: stack 100 -> unknown bytes, so that its limit cannot be checked" {
 		t.Errorf("%v", err)
 	}
-	c = measure.Compare(current, old, measure.Limits{})
+	c = Compare(current, old, Limits{})
 	if len(c.Changes) != 1 || c.Err(old) != nil || c.Changes[0].String() != "stack unknown -> 100 bytes" {
 		t.Errorf("%+v", c)
 	}
 	old, current = grown()
 	current.Flash, current.RAMUnsure = old.Flash, []string{"f allocates"}
-	c = measure.Compare(old, current, measure.Limits{})
+	c = Compare(old, current, Limits{})
 	if len(c.Changes) != 1 || c.Err(current) != nil ||
 		c.Changes[0].String() != "ram 50 -> 50 bytes (+0.00 %); it may be more: f allocates" {
 		t.Errorf("%+v", c)
 	}
-	if c = measure.Compare(current, current, measure.Limits{}); len(c.Changes) > 0 {
+	if c = Compare(current, current, Limits{}); len(c.Changes) > 0 {
 		t.Errorf("an old doubt is a change: %+v", c)
 	}
 }
@@ -287,29 +285,29 @@ func TestUnknown(t *testing.T) {
 // TestConditions: what else determines a result is noted if it differs; costs of two computers, of two units and of too
 // few samples are not compared.
 func TestConditions(t *testing.T) {
-	result := func(change func(*measure.Result)) *measure.Result {
-		r := &measure.Result{Board: "b", Model: "m", App: "rpc", Flash: 10, Toolchain: "gcc", Computer: "x, 1"}
-		r.Cost = measure.Cost{Unit: measure.Seconds, Samples: 10, Median: 1, Low: 1, High: 1}
+	result := func(change func(*Result)) *Result {
+		r := &Result{Board: "b", Model: "m", App: "rpc", Flash: 10, Toolchain: "gcc", Computer: "x, 1"}
+		r.Cost = Cost{Unit: Seconds, Samples: 10, Median: 1, Low: 1, High: 1}
 		change(r)
 		return r
 	}
-	old := result(func(*measure.Result) {})
+	old := result(func(*Result) {})
 	for _, c := range []struct {
-		change       func(*measure.Result)
+		change       func(*Result)
 		note         string
 		incomparable string
 	}{
-		{func(r *measure.Result) { r.Toolchain = "clang" }, "flags or libraries differ: clang, not gcc", ""},
-		{func(r *measure.Result) { r.Options = []string{"place=stack=dtcm"} }, "differ: place=stack=dtcm, not none", ""},
-		{func(r *measure.Result) { r.InputsSHA256 = "12" }, "the inputs differ", ""},
-		{func(r *measure.Result) { r.Computer, r.Cost.Low = "y, 1", 9 }, "of two computers, y, 1 and x, 1", ""},
-		{func(r *measure.Result) { r.Cost.Unit = measure.Instructions }, "", "its unit is instructions, not s"},
-		{func(r *measure.Result) { r.Cost.Unit = measure.DeviceSeconds }, "", "its unit is device-s, not s"},
-		{func(r *measure.Result) { r.Cost.Samples, r.Cost.Median = 1, 9 }, "", "an interval of 95 %: 1, and at least 6"},
-		{func(r *measure.Result) { r.Cost, r.InputsSHA256, r.Computer = measure.Cost{}, "12", "" }, "", ""}, // a build
+		{func(r *Result) { r.Toolchain = "clang" }, "flags or libraries differ: clang, not gcc", ""},
+		{func(r *Result) { r.Options = []string{"place=stack=dtcm"} }, "differ: place=stack=dtcm, not none", ""},
+		{func(r *Result) { r.InputsSHA256 = "12" }, "the inputs differ", ""},
+		{func(r *Result) { r.Computer, r.Cost.Low = "y, 1", 9 }, "of two computers, y, 1 and x, 1", ""},
+		{func(r *Result) { r.Cost.Unit = Instructions }, "", "its unit is instructions, not s"},
+		{func(r *Result) { r.Cost.Unit = DeviceSeconds }, "", "its unit is device-s, not s"},
+		{func(r *Result) { r.Cost.Samples, r.Cost.Median = 1, 9 }, "", "an interval of 95 %: 1, and at least 6"},
+		{func(r *Result) { r.Cost, r.InputsSHA256, r.Computer = Cost{}, "12", "" }, "", ""}, // a build
 	} {
 		current := result(c.change)
-		got := measure.Compare(old, current, measure.Limits{})
+		got := Compare(old, current, Limits{})
 		notes := strings.Join(got.Notes, "\n")
 		if len(got.Changes) > 0 || !strings.Contains(notes, c.note) || (notes == "") != (c.note == "") ||
 			!strings.Contains(got.Incomparable, c.incomparable) || (got.Incomparable == "") != (c.incomparable == "") {
@@ -324,14 +322,14 @@ func TestConditions(t *testing.T) {
 
 // TestNoise: times differ if their intervals do not overlap, and exceed a limit if even the ends next to each other do.
 func TestNoise(t *testing.T) {
-	for _, unit := range []string{measure.Seconds, measure.DeviceSeconds} {
-		result := func(median, half float64) *measure.Result {
-			return &measure.Result{Cost: measure.Cost{
+	for _, unit := range []string{Seconds, DeviceSeconds} {
+		result := func(median, half float64) *Result {
+			return &Result{Cost: Cost{
 				Unit: unit, Samples: 10, Median: median, Low: median - half, High: median + half, Resolution: 1e-6,
 			}}
 		}
 		for _, c := range []struct {
-			old, current     *measure.Result
+			old, current     *Result
 			changed, exceeds bool
 		}{
 			{result(1, 0.01), result(1.015, 0.01), false, false},
@@ -341,7 +339,7 @@ func TestNoise(t *testing.T) {
 			{result(1, 0.001), result(0.9, 0.001), true, false},
 			{result(1e-6, 0), result(2e-6, 0), false, false},
 		} {
-			changes := measure.Compare(c.old, c.current, measure.Limits{Cost: 0.02}).Changes
+			changes := Compare(c.old, c.current, Limits{Cost: 0.02}).Changes
 			if (len(changes) > 0) != c.changed || c.changed && changes[0].Exceeds != c.exceeds {
 				t.Errorf("%+v, %+v: %+v", c.old.Cost, c.current.Cost, changes)
 			}
@@ -350,12 +348,12 @@ func TestNoise(t *testing.T) {
 }
 
 func TestParseLimits(t *testing.T) {
-	l, err := measure.ParseLimits(" ram=0, time=0.5%")
-	if want := (measure.Limits{Cost: 0.005, Flash: 0.01, RAM: 0, Stack: 0.01}); err != nil || l != want {
+	l, err := ParseLimits(" ram=0, time=0.5%")
+	if want := (Limits{Cost: 0.005, Flash: 0.01, RAM: 0, Stack: 0.01}); err != nil || l != want {
 		t.Errorf("%+v, %v", l, err)
 	}
 	for _, text := range []string{"rom=1", "flash", "flash=-1", "flash=NaN", "flash=Inf", "flash=1kB"} {
-		if _, err := measure.ParseLimits(text); failure.Of(err) != failure.Config {
+		if _, err := ParseLimits(text); failure.Of(err) != failure.Config {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -363,16 +361,16 @@ func TestParseLimits(t *testing.T) {
 
 func TestBaseline(t *testing.T) {
 	old, current := grown()
-	current.Outputs = &validate.Report{Samples: 1}
-	lost := &measure.Result{Board: "b", Model: "x", Failure: &measure.Failure{Class: "fault"}}
-	b := &measure.Baseline{}
-	b.Update([]*measure.Result{old})
-	b.Update([]*measure.Result{lost, current})
+	current.Outputs = &Outputs{Samples: 1}
+	lost := &Result{Board: "b", Model: "x", Failure: &Failure{Class: "fault"}}
+	b := &Baseline{}
+	b.Update([]*Result{old})
+	b.Update([]*Result{lost, current})
 	path := filepath.Join(t.TempDir(), "b.json")
 	if err := b.Write(path); err != nil {
 		t.Fatal(err)
 	}
-	b, err := measure.ReadBaseline(path)
+	b, err := ReadBaseline(path)
 	if err != nil || len(b.Results) != 1 || b.Find(old) == nil || b.Find(old).Flash != 1020 ||
 		b.Find(old).Outputs != nil || b.Find(lost) != nil || current.Outputs == nil {
 		t.Errorf("%+v, %v", b, err)
@@ -388,7 +386,7 @@ func TestBaseline(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, err := measure.ReadBaseline(path)
+		_, err := ReadBaseline(path)
 		isNewer := strings.Contains(failure.Next(err), "use the version of boardsmith that wrote it")
 		if failure.Of(err) != failure.Config || failure.Next(err) == "" || isNewer != strings.Contains(text, "2") ||
 			strings.Contains(err.Error(), "Go ") {
@@ -399,7 +397,7 @@ func TestBaseline(t *testing.T) {
 
 // TestBaselineIsAFolder: not a file that a measurement would write.
 func TestBaselineIsAFolder(t *testing.T) {
-	_, err := measure.ReadBaseline(t.TempDir())
+	_, err := ReadBaseline(t.TempDir())
 	if failure.Of(err) != failure.Config || failure.Next(err) != "name a file in it" {
 		t.Errorf("%v; %s", err, failure.Next(err))
 	}
@@ -410,23 +408,23 @@ func TestUpdateBaseline(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "b.json"), filepath.Join(dir, "link")
-	testkit.Must(t, measure.UpdateBaseline(t.Context(), path, nil))
+	testkit.Must(t, UpdateBaseline(t.Context(), path, nil))
 	testkit.Must(t, os.Symlink("b.json", link))
 	const writers = 8
 	var failed [writers]error
 	var all sync.WaitGroup
 	for i := range writers {
 		all.Go(func() {
-			r := &measure.Result{Board: "b", Model: fmt.Sprint(i), Flash: 1}
-			failed[i] = measure.UpdateBaseline(t.Context(), []string{path, link}[i%2], []*measure.Result{r})
+			r := &Result{Board: "b", Model: fmt.Sprint(i), Flash: 1}
+			failed[i] = UpdateBaseline(t.Context(), []string{path, link}[i%2], []*Result{r})
 		})
 	}
 	all.Wait()
-	b, err := measure.ReadBaseline(path)
+	b, err := ReadBaseline(path)
 	if err := errors.Join(append(failed[:], err)...); err != nil || len(b.Results) != writers {
 		t.Fatalf("%+v, %v", b, err)
 	}
-	if err := measure.UpdateBaseline(t.Context(), filepath.Join(path, "x"), nil); failure.Of(err) != failure.Config {
+	if err := UpdateBaseline(t.Context(), filepath.Join(path, "x"), nil); failure.Of(err) != failure.Config {
 		t.Errorf("below a file: %v", err)
 	}
 }
@@ -454,13 +452,13 @@ func recording(samples int) string {
 
 func TestReadEnergy(t *testing.T) {
 	near := func(a, b float64) bool { return a > b*0.999999 && a < b*1.000001 }
-	e, err := measure.ReadEnergy(strings.NewReader(recording(20)), "d0", 3)
+	e, err := ReadEnergy(strings.NewReader(recording(20)), "d0", 3)
 	if err != nil || e.Runs != 2 || !near(e.Min, 60e-6) || !near(e.Max, 120e-6) || !near(e.Mean, 90e-6) ||
 		!near(e.Median, 10e-3) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	volts := strings.NewReplacer("D1", "voltage [mV]", ",0\n", ",1500\n").Replace(recording(20))
-	e, err = measure.ReadEnergy(strings.NewReader(volts), "D0", 0)
+	e, err = ReadEnergy(strings.NewReader(volts), "D0", 0)
 	if err != nil || !near(e.Mean, 45e-6) {
 		t.Errorf("with a column of the voltage: %+v, %v", e, err)
 	}
@@ -476,12 +474,12 @@ func TestReadEnergy(t *testing.T) {
 		"wrong number of fields":   "time(s),current(A),D0\n1\n",
 		"EOF":                      "",
 	} {
-		_, err := measure.ReadEnergy(strings.NewReader(text), "D0", 3)
+		_, err := ReadEnergy(strings.NewReader(text), "D0", 3)
 		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
-	if _, err := measure.ReadEnergy(strings.NewReader(recording(20)), "D0", 0); err == nil {
+	if _, err := ReadEnergy(strings.NewReader(recording(20)), "D0", 0); err == nil {
 		t.Error("without a voltage")
 	}
 }
@@ -490,14 +488,14 @@ func TestReadEnergy(t *testing.T) {
 // column is empty.
 func TestTables(t *testing.T) {
 	old, current := grown()
-	b := &measure.Baseline{}
-	b.Update([]*measure.Result{old})
-	lost := &measure.Result{Board: "b|c", Model: "x<i>", App: "rpc"}
-	lost.Failure = &measure.Failure{Class: "fault", Error: "it\nstopped"}
-	current.StackUnsure, current.Energy = []string{"f is recursive"}, &measure.Energy{Mean: 2.5e-5}
+	b := &Baseline{}
+	b.Update([]*Result{old})
+	lost := &Result{Board: "b|c", Model: "x<i>", App: "rpc"}
+	lost.Failure = &Failure{Class: "fault", Error: "it\nstopped"}
+	current.StackUnsure, current.Energy = []string{"f is recursive"}, &Energy{Mean: 2.5e-5}
 	current.Options = []string{"operator_opt=O3"}
 	var text bytes.Buffer
-	if err := measure.WriteMarkdown(&text, []*measure.Result{current, lost}, b, measure.Limits{}); err != nil {
+	if err := WriteMarkdown(&text, []*Result{current, lost}, b, Limits{}); err != nil {
 		t.Fatal(err)
 	}
 	const want = `| board | model | firmware | per inference | flash | RAM | stack | energy |
@@ -514,7 +512,7 @@ func TestTables(t *testing.T) {
 		t.Errorf("%s", text.String())
 	}
 	text.Reset()
-	if err := measure.WriteCSV(&text, []*measure.Result{current, lost}); err != nil {
+	if err := WriteCSV(&text, []*Result{current, lost}); err != nil {
 		t.Fatal(err)
 	}
 	if lines := strings.Split(text.String(), "\n"); len(lines) != 4 ||
@@ -532,15 +530,15 @@ func TestPage(t *testing.T) {
 	}
 	name := regexp.MustCompile(`^\w+`)
 	for _, object := range []any{
-		measure.Result{},
-		measure.Cost{},
-		measure.Operator{},
-		measure.Part{},
-		measure.Region{},
-		measure.Failure{},
-		measure.Change{},
-		measure.Cause{},
-		measure.Energy{},
+		Result{},
+		Cost{},
+		Operator{},
+		Part{},
+		Region{},
+		Failure{},
+		Change{},
+		Cause{},
+		Energy{},
 	} {
 		typ := reflect.TypeOf(object)
 		for i := range typ.NumField() {
@@ -566,13 +564,23 @@ func TestContexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	set := set(t, threeInputs)
+	path := filepath.Join(t.TempDir(), "x.npz")
+	testkit.Must(t, ndarray.WriteNPZ(path, []ndarray.Named{threeInputs}))
 	failuretest.Ended(t, failuretest.Calls{
+		"Result.Run": func(ctx context.Context) error {
+			return new(Result).Run(ctx, &echo{model: classifier()}, set, Options{})
+		},
+		"ReadSet": func(ctx context.Context) error {
+			_, err := ReadSet(ctx, Files{Inputs: path}, classifier())
+			return err
+		},
 		"Build": func(ctx context.Context) error {
-			_, err := measure.Build(ctx, built, i)
+			_, err := Build(ctx, built, i)
 			return err
 		},
 		"Model": func(ctx context.Context) error {
-			_, err := measure.Model(ctx, s, measure.Options{Builder: b})
+			_, err := Model(ctx, s, Options{Builder: b})
 			return err
 		},
 		"UpdateBaseline": func(ctx context.Context) error {
@@ -582,7 +590,7 @@ func TestContexts(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer lock.Close()
-			return measure.UpdateBaseline(ctx, path, nil)
+			return UpdateBaseline(ctx, path, nil)
 		},
 		"Project": func(ctx context.Context) error {
 			p, err := b.Generate(context.Background(), t.TempDir(), s)
@@ -590,7 +598,7 @@ func TestContexts(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			_, err = measure.Project(ctx, p, measure.Options{})
+			_, err = Project(ctx, p, Options{})
 			return err
 		},
 	})

@@ -71,14 +71,11 @@ func within(rechecks []float64, limit float64) bool {
 
 // once returns the cost of an image in a new session.
 func (m *measurement) once(ctx context.Context, i *image.Image) (c Cost, err error) {
-	err = m.with(ctx, i, func(r running) error {
-		err := m.call(ctx, "setting the inputs", func(ctx context.Context) error {
-			return m.set.SetInputs(ctx, r, m.set.Len()-1)
-		})
-		if err != nil {
+	err = m.with(ctx, i, func(x *session) error {
+		if err := x.setInputs(ctx, m.set.Len()-1); err != nil {
 			return err
 		}
-		c, err = m.time(ctx, r)
+		c, err = x.repeat(ctx)
 		return err
 	})
 	return c, err

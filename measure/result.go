@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
-	"github.com/boardsmith/boardsmith/validate"
 )
 
 // A Result is what one model costs on one board. Its JSON form is described in docs/measure.md.
@@ -50,14 +50,18 @@ type Result struct {
 	Stack       int64    `json:"stack,omitempty"`        // bytes, computed; 0: unknown
 	StackUnsure []string `json:"stack_unsure,omitempty"` // reasons why it may be more
 	StackPath   []string `json:"stack_path,omitempty"`   // the deepest calls
+	StackSize   int64    `json:"stack_size,omitempty"`   // bytes there are; 0: unknown
+	StackUsed   int64    `json:"stack_used,omitempty"`   // measured, by standalone firmware; 0: not measured
 	Regions     []Region `json:"regions,omitempty"`      // of a board with a memory map
 
-	Outputs *validate.Report `json:"outputs,omitempty"` // nil in a baseline
+	Outputs *Outputs `json:"outputs,omitempty"` // nil of a build, and in a baseline
 
 	FlashOf map[string]int64 `json:"flash_of,omitempty"` // bytes of functions and constants, by "part: name"
 	RAMOf   map[string]int64 `json:"ram_of,omitempty"`   // bytes of variables
 
 	Energy *Energy `json:"energy,omitempty"`
+
+	instruction time.Duration // that each one takes on an emulated board; 0: on another or an unknown board
 }
 
 // Units of a cost.

@@ -227,9 +227,17 @@ func (c Cost) String() string {
 	case "":
 		return ""
 	case Instructions:
-		return valuetext.Thousands(math.Round(c.Median)) + " instructions"
+		return c.Text(c.Median) + " instructions"
 	case DeviceSeconds:
-		return valuetext.Seconds(c.Median) + " by its own clock"
+		return c.Text(c.Median) + " by its own clock"
 	}
-	return valuetext.Seconds(c.Median)
+	return c.Text(c.Median)
+}
+
+// Text returns a value of the cost: a time with its unit, or a number of instructions.
+func (c Cost) Text(v float64) string {
+	if c.Unit == Instructions {
+		return valuetext.Thousands(math.Round(v))
+	}
+	return valuetext.Seconds(v)
 }

@@ -117,8 +117,8 @@ type Model struct {
 	Workspace int64   // bytes of the model's temporaries, according to its metadata
 	Constants int64   // bytes of constants, according to its metadata
 
-	Examples []byte // .npz with inputs and expected outputs, as package validate reads it; nil without one
-	Compare  string // rule for comparing outputs with those of Examples, as validate.ParseRule reads it; "" without one
+	Examples []byte // .npz with inputs and expected outputs, as package measure reads it; nil without one
+	Compare  string // rule for comparing outputs with those of Examples, as measure.ParseRule reads it; "" without one
 
 	SystemLib bool     // there is a TVMSystemLibEntryPoint
 	Functions []string // functions in the system library, in the registry's order if known

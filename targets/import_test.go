@@ -22,7 +22,7 @@ var mayImport = map[string][]string{
 
 	// What people type, and what serves it: environment, output, files that people write.
 	"targets": {
-		"projectapi", "measure", "tune/report", "tune/search", "tune/space", "tune", "serve", "validate", "project/release",
+		"projectapi", "measure", "tune/report", "tune/search", "tune/space", "tune", "serve", "project/release",
 		"project/templatecheck", "project", "executor", "device", "device/emulated", "image", "cmodel", "crt", "cache",
 		"rpc", "rpc/fault", "transport", "boards", "templates", "mlf", "ndarray", "examples/samples",
 		"examples/own-firmware", "failure",
@@ -31,8 +31,7 @@ var mayImport = map[string][]string{
 	// Uses of a project.
 	"project/templatecheck": {"project", "device", "image", "cache", "rpc", "boards", "mlf", "failure"},
 	"project/release":       {"project", "cmodel", "image", "boards", "mlf", "failure"},
-	"measure":               {"validate", "project", "executor", "device", "image", "rpc", "boards", "mlf", "failure"},
-	"validate":              {"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure"},
+	"measure":               {"project", "executor", "device", "image", "rpc", "boards", "mlf", "ndarray", "failure"},
 	"projectapi":            {"project", "device", "transport", "boards", "mlf", "templates", "failure"},
 	"examples/tune-matmul":  {"tune", "project", "device"}, // a program as users write them
 	"tune/search": {
@@ -93,7 +92,7 @@ var exportedNames = map[string]int{
 	"failure":               28,
 	"flasher":               10,
 	"image":                 5,
-	"measure":               27,
+	"measure":               36,
 	"mlf":                   25,
 	"ndarray":               20,
 	"project":               19,
@@ -109,7 +108,6 @@ var exportedNames = map[string]int{
 	"tune/report":           5,
 	"tune/search":           7,
 	"tune/space":            9,
-	"validate":              16,
 }
 
 // magefile is the place of boardsmith's own magefile, the package in the root.

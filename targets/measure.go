@@ -26,7 +26,6 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/targets/internal/tuning"
 	"github.com/boardsmith/boardsmith/tune/report"
-	"github.com/boardsmith/boardsmith/validate"
 )
 
 // Measure runs each model of MODEL on each board of BOARD, as standalone firmware by default, and prints time or
@@ -100,7 +99,7 @@ type survey struct {
 	shared           inputs.Variables // those of each job
 	boards, models   []string         // "": that of boardsmith.json or the default
 	inputs, expected []string         // by model; nil: none
-	options          validate.Options
+	options          measure.Options
 	energy           *measure.Energy   // from CURRENT; nil: not recorded
 	baseline         *measure.Baseline // nil: none
 	limits           measure.Limits
@@ -158,7 +157,7 @@ func readSurvey(ctx context.Context, c *console.Console, v measureInputs) (s *su
 	if err := s.checkFiles(); err != nil {
 		return nil, err
 	}
-	if s.options, err = validateOptions(v.OfSet); err != nil {
+	if s.options, err = setOptions(v.OfSet); err != nil {
 		return nil, err
 	}
 	if s.limits, err = measure.ParseLimits(v.Limits); err != nil {
@@ -376,7 +375,8 @@ func (s *survey) measureJob(ctx context.Context, j *job) (*measure.Result, error
 			return nil, err
 		}
 	}
-	o := measure.Options{Options: s.options, Seed: s.Seed, Device: j.in.Device, Desk: j.desk()}
+	o := s.options
+	o.Seed, o.Device, o.Desk = s.Seed, j.in.Device, j.desk()
 	if o.ForBaseline = s.Renew; !o.ForBaseline {
 		o.Baseline, o.Limits = s.baseline, s.limits
 	}

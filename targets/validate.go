@@ -14,12 +14,12 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
-	"github.com/boardsmith/boardsmith/validate"
 )
 
 // Validate runs all inputs in INPUT on the board, as standalone firmware by default, and compares the outputs with
@@ -72,7 +72,7 @@ type validateInputs struct {
 }
 
 func validateModel(ctx context.Context, j *job, v validateInputs) (err error) {
-	options, err := validateOptions(v.OfSet)
+	options, err := setOptions(v.OfSet)
 	if err != nil {
 		return err
 	}
@@ -98,29 +98,33 @@ func validateModel(ctx context.Context, j *job, v validateInputs) (err error) {
 	if err := takesInputs(j); err != nil {
 		return err
 	}
-	var report *validate.Report
-	failed := withLoad(ctx, j, load, func(c *connection) (err error) {
+
+	// Of another image than the project's, the sizes are unknown.
+	i := load.image
+	if load.resident != nil || j.chosen {
+		i = nil
+	}
+	r, err := measure.Build(ctx, j.project, i)
+	if err != nil {
+		return err
+	}
+
+	failed := withLoad(ctx, j, load, func(c *connection) error {
 		bar := j.Start("validate", set.Len())
 		defer bar.End()
 		options.Progress = func(int, int) { bar.Add(1) }
-		report, err = validate.Run(ctx, c.model, set, options)
-		return err
+		return r.Run(ctx, c.model, set, options)
 	})
-	if report == nil || report.Samples == 0 {
+	if r.Outputs == nil || r.Outputs.Samples == 0 {
 		return failed
 	}
-	if load.resident == nil && !j.chosen { // else the project has another image
-		if err := report.AddMemory(j.project, load.image); err != nil {
-			return errors.Join(failed, err)
-		}
-	}
-	return printValidation(j, report, from, load, failed)
+	return printValidation(j, r, from, load, failed)
 }
 
-// validateOptions reads what belongs to this target alone.
-func validateOptions(v inputs.OfSet) (o validate.Options, err error) {
+// setOptions reads how the outputs of a set are compared.
+func setOptions(v inputs.OfSet) (o measure.Options, err error) {
 	o.Accuracy = v.Accuracy / 100
-	if o.Rule, err = validate.ParseRule(v.Compare); err != nil {
+	if o.Rule, err = measure.ParseRule(v.Compare); err != nil {
 		return o, fmt.Errorf("COMPARE: %w", err)
 	}
 	return o, nil
@@ -156,7 +160,7 @@ func takesInputs(j *job) error {
 }
 
 // validationSet returns the set to run, and a description of its source.
-func validationSet(ctx context.Context, j *job) (*validate.Set, string, error) {
+func validationSet(ctx context.Context, j *job) (*measure.Set, string, error) {
 	if j.in.Library {
 		return nil, "", noFirmware()
 	}
@@ -181,8 +185,8 @@ func noSet() error {
 
 // chosenSet returns the set of INPUT, EXPECT and LABELS, and a description of its source. Without INPUT, the model's
 // examples are the set, or the test set of the bundled model; nil without these.
-func chosenSet(ctx context.Context, j *job, m *mlf.Model, digest string) (set *validate.Set, from string, err error) {
-	files := validate.Files{Inputs: j.in.Input, Expected: j.in.Expect, Labels: j.in.Labels, Names: j.in.Names}
+func chosenSet(ctx context.Context, j *job, m *mlf.Model, digest string) (set *measure.Set, from string, err error) {
+	files := measure.Files{Inputs: j.in.Input, Expected: j.in.Expect, Labels: j.in.Labels, Names: j.in.Names}
 	from = files.Inputs
 	switch {
 	case from != "":
@@ -196,12 +200,12 @@ func chosenSet(ctx context.Context, j *job, m *mlf.Model, digest string) (set *v
 	default:
 		return nil, "", nil
 	}
-	set, err = validate.Read(ctx, files, m)
+	set, err = measure.ReadSet(ctx, files, m)
 	return set, from, err
 }
 
 // checkCompared returns an error for COMPARE with a set of which nothing is compared. nil is a set of random inputs.
-func checkCompared(j *job, s *validate.Set) error {
+func checkCompared(j *job, s *measure.Set) error {
 	rule := j.in.Compare
 	if rule == "" || s != nil && (s.HasExpected() || s.HasLabels()) {
 		return nil
@@ -212,42 +216,44 @@ func checkCompared(j *job, s *validate.Set) error {
 }
 
 // bundledSet returns the test set of the bundled model.
-func bundledSet(m *mlf.Model) (*validate.Set, error) {
+func bundledSet(m *mlf.Model) (*measure.Set, error) {
 	t, err := samples.LoadTestSet()
 	if err != nil {
 		return nil, err
 	}
-	return validate.New([]ndarray.Named{
+	return measure.NewSet([]ndarray.Named{
 		{Name: m.Inputs[0].Name, Array: t.Images}, {Name: "output0", Array: t.Logits}, {Name: "labels", Array: t.Labels},
 	}, m)
 }
 
-// printValidation prints a report and writes OUTPUT. failed is why the device did not run the whole set.
-func printValidation(j *job, r *validate.Report, from string, load modelLoad, failed error) error {
+// printValidation prints a result and writes OUTPUT. failed is why the device did not run the whole set.
+func printValidation(j *job, r *measure.Result, from string, load modelLoad, failed error) error {
+	o := r.Outputs
 	j.Printf("validate: %s on board %s, %d of %d samples from %s", inputs.ArchiveName(j.project.ArchiveName()),
-		j.project.Board().Name, r.Samples, r.Of, from)
-	if r.Compared() {
-		j.Printf("outputs as expected (%s): %d of %d", r.Rule, r.Equal, r.Samples)
-		for _, m := range r.Mismatches {
+		j.project.Board().Name, o.Samples, o.Of, from)
+	if o.Compared() {
+		j.Printf("outputs as expected (%s): %d of %d", o.Rule, o.Equal, o.Samples)
+		for _, m := range o.Mismatches {
 			j.Printf("  %v", m)
 		}
-		if r.MaxDistance != nil && *r.MaxDistance > 0 {
-			j.Printf("largest distance of an element: %g", *r.MaxDistance)
+		if o.MaxDistance != nil && *o.MaxDistance > 0 {
+			j.Printf("largest distance of an element: %g", *o.MaxDistance)
 		}
 	}
-	if r.Labelled() {
-		j.Printf("labels predicted: %d of %d, %.4g %%", r.Correct, r.Samples, 100*r.Accuracy())
-		for _, line := range r.Table() {
+	if o.Labelled() {
+		j.Printf("labels predicted: %d of %d, %.4g %%", o.Correct, o.Samples, 100*o.Accuracy())
+		for _, line := range o.Table() {
 			j.Printf("%s", line)
 		}
 	}
-	if !r.Compared() && !r.Labelled() {
+	if !o.Compared() && !o.Labelled() {
 		j.Printf("nothing was compared: the set has neither expected outputs nor labels")
 	}
 	printUse(j.Console, r)
+
 	line := jsonlines.Validate{Image: j.imageLine(load.image), Input: from, Report: r}
-	if r.Labelled() {
-		percent := 100 * r.Accuracy()
+	if o.Labelled() {
+		percent := 100 * o.Accuracy()
 		line.Accuracy = &percent
 	}
 	if failed == nil {
@@ -267,25 +273,25 @@ func printValidation(j *job, r *validate.Report, from string, load modelLoad, fa
 	return failed
 }
 
-// printUse prints times and memory.
-func printUse(c *console.Console, r *validate.Report) {
-	t := r.Time
-	c.Printf("time per inference%s, %s: median %s, min %s, max %s", clockDoubt(t.Clock), valuetext.Count(t.Runs, "run"),
-		valuetext.Seconds(t.Median), valuetext.Seconds(t.Min), valuetext.Seconds(t.Max))
-	if n := t.Counts; n != nil {
-		c.Printf("  in counts of the timer, %d per second: median %d, min %d, max %d", n.Hz, n.Median, n.Min, n.Max)
+// printUse prints cost and memory.
+func printUse(c *console.Console, r *measure.Result) {
+	cost := r.Cost
+	c.Printf("cost per inference, %s: median %v, min %s, max %s", valuetext.Count(cost.Samples, "run"), cost,
+		cost.Text(cost.Min), cost.Text(cost.Max))
+	if cost.Unit != measure.Instructions && cost.Resolution > 0 {
+		c.Printf("  in counts of the timer, %.0f per second: median %.0f, min %.0f, max %.0f", 1/cost.Resolution,
+			cost.Median/cost.Resolution, cost.Min/cost.Resolution, cost.Max/cost.Resolution)
 	}
-	if s := r.Memory.Stack; s != nil {
-		c.Printf("stack: %s of %d bytes used, computed at worst %s", orUnknown(s.Used), s.Size, orUnknown(s.Computed))
+	if r.StackUsed > 0 || r.Stack > 0 {
+		c.Printf("stack: %s of %d bytes used, computed at worst %s", orUnknown(r.StackUsed), r.StackSize, orUnknown(r.Stack))
 	}
-	if n := r.Memory.Workspace; n != nil {
-		c.Printf("workspace: %d bytes", *n)
-	}
-	if a := r.Memory.Arena; a != nil {
-		c.Printf("arena: %d of %d bytes", a.Used, a.Size)
-		for _, doubt := range a.Unsure {
-			c.Printf("arena: it may be more: %s", doubt)
+	for _, p := range r.Parts {
+		if p.Name == "workspace" || p.Name == "arena" {
+			c.Printf("%s: %d bytes", p.Name, p.RAM)
 		}
+	}
+	for _, d := range r.Doubts() {
+		c.Notef("note: %s: %s", r.Key(), d)
 	}
 }
 
@@ -297,7 +303,7 @@ func orUnknown(bytes int64) string {
 	return strconv.FormatInt(bytes, 10)
 }
 
-func writeReport(path string, r *validate.Report) error {
+func writeReport(path string, r *measure.Result) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err

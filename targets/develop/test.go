@@ -25,7 +25,7 @@ import (
 // longest are the packages whose tests take longest. go test starts them first, so that none of them runs alone at the
 // end.
 var longest = []string{
-	"./device", "./project", "./targets", "./tune", "./validate", "./internal/virtualprobe", "./templates", "./cmodel",
+	"./device", "./project", "./targets", "./tune", "./measure", "./internal/virtualprobe", "./templates", "./cmodel",
 	"./projectapi", "./targets/internal/accept", "./executor", "./tune/search", "./release",
 }
 

@@ -38,14 +38,14 @@ func (c *Console) NextStep(err error) string { return failure.NextFor(err, c.typ
 
 // variables are the inputs for options of the Go API, as package failure's Option names them.
 var variables = map[string]string{
-	"Options.Rule":     "COMPARE", // of package validate
-	"Options.Timeout":  "TIMEOUT", // of package validate
+	"Options.Rule":     "COMPARE", // of package measure
+	"Options.Timeout":  "TIMEOUT", // of package measure
 	"Options.Samples":  "REPEAT",  // of package measure
 	"Options.Memory":   "OPTIONS", // of package tune
 	"Desk.Programmer":  "PROGRAMMER",
 	"Debugging.Attach": "ATTACH", "Debugging.Timeout": "TIMEOUT", "Monitoring.Baud": "BAUD",
 	"Desk.Reflash":   "FORCE",
-	"Files.Names":    "INPUT", // of package validate
+	"Files.Names":    "INPUT", // of package measure
 	"Host.Path":      "BOARDSMITH_PATH",
 	"Desk.Wait":      "WAIT",
 	"Spec.Board":     "BOARD",

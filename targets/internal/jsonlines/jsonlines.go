@@ -328,7 +328,7 @@ type Validate struct {
 	Input    string   `json:"input"`              // source of the set
 	Output   string   `json:"output"`             // the file written
 	Accuracy *float64 `json:"accuracy,omitempty"` // with labels: per cent
-	Report   any      `json:"report"`             // as in [release.md](release.md#the-report)
+	Report   any      `json:"report"`             // as in [measure.md](measure.md#the-result)
 }
 
 // Callable is a line of call without FUNC.

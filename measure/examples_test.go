@@ -1,4 +1,4 @@
-package validate_test
+package measure_test
 
 import (
 	"strings"
@@ -6,9 +6,9 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/validate"
 )
 
 // TestExamples reads the examples of a model's description. Real numbers are of the type of a tensor with a scale.
@@ -17,7 +17,7 @@ func TestExamples(t *testing.T) {
 	testkit.Must(t, err)
 	m, err := a.Model("")
 	testkit.Must(t, err)
-	s, err := validate.Read(t.Context(), validate.Files{}, m)
+	s, err := measure.ReadSet(t.Context(), measure.Files{}, m)
 	if err != nil || s.Len() != 4 || !s.HasExpected() {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -28,17 +28,17 @@ func TestExamples(t *testing.T) {
 	quantized.Inputs, quantized.Outputs = []mlf.Tensor{m.Inputs[0]}, []mlf.Tensor{m.Outputs[0]}
 	int8s := ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}
 	quantized.Inputs[0].DType, quantized.Outputs[0].DType = int8s, int8s
-	if _, err := validate.New(real, &quantized); err == nil || !strings.Contains(err.Error(), "wrong type") {
+	if _, err := measure.NewSet(real, &quantized); err == nil || !strings.Contains(err.Error(), "wrong type") {
 		t.Errorf("real numbers without a scale: %v", err)
 	}
 	quantized.Inputs[0].Scale, quantized.Outputs[0].Scale = 0.5, 0.25
-	if s, err := validate.New(real, &quantized); err != nil || s.Len() != 4 || !s.HasExpected() {
+	if s, err := measure.NewSet(real, &quantized); err != nil || s.Len() != 4 || !s.HasExpected() {
 		t.Errorf("%+v, %v", s, err)
 	}
 
 	damaged := *m
 	damaged.Examples = m.Examples[:100]
-	if _, err := validate.Read(t.Context(), validate.Files{}, &damaged); failure.Of(err) != failure.Config ||
+	if _, err := measure.ReadSet(t.Context(), measure.Files{}, &damaged); failure.Of(err) != failure.Config ||
 		!strings.Contains(err.Error(), "the model's examples: ") {
 		t.Errorf("damaged examples: %v", err)
 	}

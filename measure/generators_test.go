@@ -1,4 +1,4 @@
-package validate_test
+package measure_test
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/validate"
 )
 
 // generatorsVariable names the environment variable with the path of a Python that has the generators of
@@ -47,7 +47,7 @@ func TestGenerators(t *testing.T) {
 			if p.model == "convolution" {
 				rule = "abs=1e-5"
 			}
-			r, err := validated(t, p.board, model, validate.Files{Inputs: filepath.Join(model, "samples.npz")}, rule)
+			r, err := validated(t, p.board, model, measure.Files{Inputs: filepath.Join(model, "samples.npz")}, rule)
 			if errors.As(err, new(*failure.MissingToolError)) {
 				t.Skip(err)
 			}
@@ -58,7 +58,7 @@ func TestGenerators(t *testing.T) {
 				return
 			}
 			testkit.Must(t, err)
-			if err := r.Err(); err != nil || r.Samples != 100 || r.Equal != 100 {
+			if err := r.Err(); err != nil || r.Outputs.Samples != 100 || r.Outputs.Equal != 100 {
 				t.Errorf("%v: %+v", err, r)
 			}
 		})

@@ -1,9 +1,8 @@
 // This file holds sets of samples, and checks them.
 
-package validate
+package measure
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/internal/tolerance"
@@ -25,53 +23,69 @@ const maxSamples = 1 << 20
 // A Set holds the inputs of a model's runs, and what is expected of them. It does not change, and may be used from many
 // goroutines.
 type Set struct {
-	inputs, outputs []tensor
-	samples         []sample
-	expected        bool // of all samples
-	labels          bool // of all samples
-	class           int  // the output with one value per class; -1: there is none
-	rule            Rule // by which the expected outputs are compared unless another is chosen
+	columns [3][]*column // by kind; of labels one
+	class   int          // the output with one value per class; -1: there is none
+	rule    Rule         // by which the expected outputs are compared unless another is chosen
 }
 
-// A sample is the data of one run. Its bytes are parts of larger arrays.
-type sample struct {
-	name   string
-	inputs [][]byte
-	want   [][]byte // by output; nil if the set has no expected outputs
-	label  int64
+// A kind of arrays.
+type kind int
+
+const (
+	inputKind kind = iota
+	outputKind
+	labelKind
+)
+
+// A column holds what all samples have of one tensor, or their labels. The bytes are parts of larger arrays.
+type column struct {
+	kind
+	tensor // of labels the zero value
+	parts  [][]byte
+	labels []int64
+	names  []string // of the samples
 }
+
+func (c *column) len() int { return len(c.names) }
+
+// of returns what sample i has.
+func (c *column) of(i int) *ndarray.Array { return c.array(c.parts[i]) }
 
 // Len returns the number of samples.
-func (s *Set) Len() int { return len(s.samples) }
+func (s *Set) Len() int { return s.most(inputKind) }
 
-// SetInputs sets the inputs of a sample, by its number.
-func (s *Set) SetInputs(ctx context.Context, e executor.Executor, i int) error {
-	for j, t := range s.inputs {
-		if err := e.SetInput(ctx, t.Name, t.array(s.samples[i].inputs[j])); err != nil {
-			return err
-		}
+// HasExpected reports whether the set has expected outputs.
+func (s *Set) HasExpected() bool { return s.most(outputKind) > 0 }
+
+// HasLabels reports whether the set has labels.
+func (s *Set) HasLabels() bool { return s.most(labelKind) > 0 }
+
+// most returns the largest number of samples of a column.
+func (s *Set) most(k kind) (n int) {
+	for _, c := range s.columns[k] {
+		n = max(n, c.len())
 	}
-	return nil
+	return n
 }
 
-// InputsDigest returns the SHA-256 of the inputs of all samples, in hexadecimal.
-func (s *Set) InputsDigest() string {
+// name returns the name of a sample, by the file of its first input.
+func (s *Set) name(i int) string { return s.columns[inputKind][0].names[i] }
+
+// label returns the label of a sample.
+func (s *Set) label(i int) int64 { return s.columns[labelKind][0].labels[i] }
+
+// inputsDigest returns the SHA-256 of the inputs of all samples, in hexadecimal.
+func (s *Set) inputsDigest() string {
 	h := sha256.New()
-	for _, x := range s.samples {
-		for i, data := range x.inputs {
+	for i := range s.Len() {
+		for _, c := range s.columns[inputKind] {
 			// with the length: the same bytes, divided in another way, are other inputs
-			fmt.Fprintf(h, "%q %d\n", s.inputs[i].Name, len(data))
-			h.Write(data)
+			fmt.Fprintf(h, "%q %d\n", c.Name, len(c.parts[i]))
+			h.Write(c.parts[i])
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
-
-// HasExpected reports whether the set has expected outputs.
-func (s *Set) HasExpected() bool { return s.expected }
-
-// HasLabels reports whether the set has labels.
-func (s *Set) HasLabels() bool { return s.labels }
 
 // A tensor is an input or output of the model.
 type tensor struct{ mlf.Tensor }
@@ -198,10 +212,10 @@ func longAxes(shape []int64) (n int) {
 
 // classOutput returns the first output that has one number per class: one axis of 2 elements or more, all others of
 // length 1.
-func classOutput(outputs []tensor) int {
-	return slices.IndexFunc(outputs, func(t tensor) bool {
-		n := classesOf(t)
-		return longAxes(t.Shape) == 1 && n >= 2 && n <= maxSamples && isNumber(t.DType)
+func classOutput(outputs []*column) int {
+	return slices.IndexFunc(outputs, func(c *column) bool {
+		n := classesOf(c.tensor)
+		return longAxes(c.Shape) == 1 && n >= 2 && n <= maxSamples && isNumber(c.DType)
 	})
 }
 
@@ -219,7 +233,7 @@ func isNumber(d ndarray.DType) bool {
 
 // checkLabels returns an error for labels that are no class of the model.
 func (s *Set) checkLabels() error {
-	if !s.labels {
+	if !s.HasLabels() {
 		return nil
 	}
 	if s.class < 0 {
@@ -227,11 +241,11 @@ func (s *Set) checkLabels() error {
 			"the set has labels, and the model has no output with a value for each class")
 	}
 
-	classes := classesOf(s.outputs[s.class])
-	for _, x := range s.samples {
-		if x.label < 0 || x.label >= classes {
-			return failure.Errorf(failure.Config, "%s: the label %d is not one of the model's classes, 0 to %d", x.name,
-				x.label, classes-1)
+	classes := classesOf(s.columns[outputKind][s.class].tensor)
+	for i := range s.Len() {
+		if label := s.label(i); label < 0 || label >= classes {
+			return failure.Errorf(failure.Config, "%s: the label %d is not one of the model's classes, 0 to %d", s.name(i),
+				label, classes-1)
 		}
 	}
 	return nil
@@ -239,29 +253,28 @@ func (s *Set) checkLabels() error {
 
 // checkRule returns an error for a rule by which the set's outputs cannot be compared.
 func (s *Set) checkRule(r Rule) error {
-	if !s.expected || r == (Rule{}) || r.exact {
+	if !s.HasExpected() || r == (Rule{}) || r.exact {
 		return nil
 	}
 
-	if r.Top1 {
-		if s.class < 0 {
-			return failure.New(failure.Config, "compare by another rule",
-				"top-1: the model has no output with a value for each class")
-		}
-
-		t := s.outputs[s.class]
-		for _, x := range s.samples {
-			if _, ok := argMax(t.array(x.want[s.class])); !ok {
-				return failure.Errorf(failure.Config, "%s: the expected output %q has no largest element: one is not a number",
-					x.name, t.Name)
+	if !r.Top1 {
+		for _, c := range s.columns[outputKind] {
+			if !isNumber(c.DType) {
+				return failure.New(failure.Config, "compare exactly", "output %q: %v has no distance", c.Name, c.DType)
 			}
 		}
 		return nil
 	}
 
-	for _, t := range s.outputs {
-		if !isNumber(t.DType) {
-			return failure.New(failure.Config, "compare exactly", "output %q: %v has no distance", t.Name, t.DType)
+	if s.class < 0 {
+		return failure.New(failure.Config, "compare by another rule",
+			"top-1: the model has no output with a value for each class")
+	}
+	c := s.columns[outputKind][s.class]
+	for i := range c.parts {
+		if _, ok := argMax(c.of(i)); !ok {
+			return failure.Errorf(failure.Config, "%s: the expected output %q has no largest element: one is not a number",
+				s.name(i), c.Name)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package validate_test
+package measure_test
 
 import (
 	"errors"
@@ -18,9 +18,9 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
+	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/validate"
 )
 
 // TestDevice validates networks with TVM's own outputs: on this computer, and on an emulated board.
@@ -46,26 +46,25 @@ func TestDevice(t *testing.T) {
 			}
 			path := mlftest.Path(t, x.archive)
 			in, out := mlftest.Arrays(path)
-			r, err := validated(t, x.board, path, validate.Files{Inputs: in, Expected: out}, x.rule)
+			r, err := validated(t, x.board, path, measure.Files{Inputs: in, Expected: out}, x.rule)
 			if errors.As(err, new(*failure.MissingToolError)) {
 				t.Skip(err)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := r.Err(); err != nil || r.Samples != 1 || r.Equal != 1 || r.Time.Counts == nil || r.Time.Min <= 0 ||
-				r.Memory.Workspace == nil {
-				t.Errorf("%v: %+v", err, r)
+			if o := r.Outputs; r.Err() != nil || o.Samples != 1 || o.Equal != 1 || r.Cost.Resolution <= 0 || r.Cost.Min <= 0 {
+				t.Errorf("%v: %+v", r.Err(), r)
 			}
-			if s := r.Memory.Stack; x.board != "host" && (s == nil || s.Used < 200 || s.Used > s.Size || s.Computed < 200) {
-				t.Errorf("stack: %+v", s)
+			if x.board != "host" && (r.StackUsed < 200 || r.StackUsed > r.StackSize || r.Stack < 200) {
+				t.Errorf("stack: %d of %d used, %d computed", r.StackUsed, r.StackSize, r.Stack)
 			}
 		})
 	}
 }
 
 // validated is the whole way from an archive to a report.
-func validated(t *testing.T, board, path string, files validate.Files, rule string) (*validate.Report, error) {
+func validated(t *testing.T, board, path string, files measure.Files, rule string) (*measure.Result, error) {
 	ctx := testkit.Context(t)
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
 	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), project.Spec{
@@ -88,11 +87,11 @@ func validated(t *testing.T, board, path string, files validate.Files, rule stri
 	if err != nil {
 		return nil, err
 	}
-	set, err := validate.Read(ctx, files, m)
+	set, err := measure.ReadSet(ctx, files, m)
 	if err != nil {
 		return nil, err
 	}
-	how, err := validate.ParseRule(rule)
+	how, err := measure.ParseRule(rule)
 	if err != nil {
 		return nil, err
 	}
@@ -100,11 +99,11 @@ func validated(t *testing.T, board, path string, files validate.Files, rule stri
 	if err != nil {
 		return nil, err
 	}
-	r, err := validate.Run(ctx, e, set, validate.Options{Rule: how, Timeout: time.Minute})
+	r, err := measure.Build(ctx, p, image)
 	if err != nil {
 		return nil, err
 	}
-	return r, r.AddMemory(p, image)
+	return r, r.Run(ctx, e, set, measure.Options{Rule: how, Timeout: time.Minute})
 }
 
 // TestPrinted runs a model that prints: its lines are not mixed with the link's.
@@ -128,8 +127,8 @@ func TestPrinted(t *testing.T) {
 	}
 	set := filepath.Join(dir, "set.npz")
 	testkit.Must(t, ndarray.WriteNPZ(set, []ndarray.Named{{Name: "x", Array: x}, {Name: "y", Array: x}}))
-	r, err := validated(t, "host", dir, validate.Files{Inputs: set}, "exact")
-	if err != nil || r.Equal != samples {
+	r, err := validated(t, "host", dir, measure.Files{Inputs: set}, "exact")
+	if err != nil || r.Outputs.Equal != samples {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

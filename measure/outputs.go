@@ -1,6 +1,6 @@
-// This file holds what a validation found.
+// This file holds how the outputs of a run compare with the expected ones.
 
-package validate
+package measure
 
 import (
 	"cmp"
@@ -13,32 +13,28 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// keptMismatches is the number of mismatches that a report describes.
+// keptMismatches is the number of mismatches that are described.
 const keptMismatches = 10
 
-// A Report is what a validation found. Its JSON form is described in docs/release.md.
-type Report struct {
+// Outputs are how the outputs of a set of samples compare with the expected ones, and with labels. The JSON form is
+// described in docs/release.md.
+type Outputs struct {
 	Samples int `json:"samples"` // that ran
 	Of      int `json:"of"`      // in the set
 
-	// With expected outputs:
+	// With expected outputs; without, Rule is "":
 	Rule        string     `json:"rule,omitempty"`
 	Equal       int        `json:"equal"`                  // samples whose outputs the rule accepts
 	Mismatches  []Mismatch `json:"mismatches,omitempty"`   // the first 10
 	MaxDistance *float64   `json:"max_distance,omitempty"` // of two elements; nil: top-1, or no finite number
 
-	// With labels:
+	// With labels; without, Classes is 0:
 	Classes     int64   `json:"classes,omitempty"`
 	Correct     int     `json:"right"`
 	MinAccuracy float64 `json:"least_accuracy,omitempty"`
 	Confusion   []Cell  `json:"confusion,omitempty"` // those that occurred, by label and predicted class
 
-	Time   Times  `json:"time"`
-	Memory Memory `json:"memory"`
-
-	compared, labelled bool
-	wrong              bool // outputs differ by more than rounding
-	cells              map[[2]int64]int
+	wrong bool // outputs differ by more than rounding
 }
 
 // rounding is how far real numbers of two compilers or processors differ for no other reason.
@@ -60,70 +56,29 @@ type Cell struct {
 	Count     int   `json:"count"`
 }
 
-// Times are those of an inference, in seconds and, if the device returned them, in counts of its timer.
-type Times struct {
-	Runs   int     `json:"runs"` // that were timed
-	Min    float64 `json:"min"`
-	Median float64 `json:"median"`
-	Max    float64 `json:"max"`
-	Counts *Counts `json:"counts,omitempty"`
-	// what the timer's rate was compared with: "host", "instructions" of an emulator, or "unverified"
-	Clock string `json:"clock"`
-}
-
-// Counts are times in counts of the device's timer.
-type Counts struct {
-	Min    uint64 `json:"min"`
-	Median uint64 `json:"median"` // the lower one of an even number
-	Max    uint64 `json:"max"`
-	Hz     uint32 `json:"hz"`
-}
-
-// Memory is what the running model took, in bytes. What is not known is nil.
-type Memory struct {
-	Stack     *StackUse `json:"stack,omitempty"`
-	Workspace *int64    `json:"workspace,omitempty"` // of standalone firmware: planned, all of it is used
-	Arena     *ArenaUse `json:"arena,omitempty"`     // of firmware with an RPC server
-}
-
-// A StackUse is the stack of the firmware's thread.
-type StackUse struct {
-	Used     int64 `json:"used,omitempty"` // measured; 0: not measured
-	Size     int64 `json:"size"`
-	Computed int64 `json:"computed,omitempty"` // at worst, from the image; 0: not computed
-}
-
-// An ArenaUse is the arena that the RPC server allocates from.
-type ArenaUse struct {
-	Used   int64    `json:"used"` // computed: the model's allocations
-	Size   int64    `json:"size"`
-	Unsure []string `json:"unsure"` // reasons why it may be more
-}
-
-func newReport(s *Set, o Options) *Report {
-	r := &Report{Of: s.Len(), compared: s.expected, labelled: s.labels, MinAccuracy: o.Accuracy, cells: map[[2]int64]int{}}
-
-	if s.expected {
+func newOutputs(s *Set, o Options) *Outputs {
+	r := &Outputs{Of: s.Len(), MinAccuracy: o.Accuracy}
+	if s.HasExpected() {
 		r.Rule, r.MaxDistance = o.Rule.String(), new(float64)
 	}
-	if s.labels {
-		r.Classes = classesOf(s.outputs[s.class])
+	if s.HasLabels() {
+		r.Classes = classesOf(s.columns[outputKind][s.class].tensor)
 	}
 	return r
 }
 
 // Compared reports whether the set had expected outputs.
-func (r *Report) Compared() bool { return r.compared }
+func (r *Outputs) Compared() bool { return r.Rule != "" }
 
 // Labelled reports whether the set had labels.
-func (r *Report) Labelled() bool { return r.labelled }
+func (r *Outputs) Labelled() bool { return r.Classes > 0 }
 
 // Accuracy returns the share of samples whose label was predicted, 0 to 1.
-func (r *Report) Accuracy() float64 { return float64(r.Correct) / float64(max(r.Samples, 1)) }
+func (r *Outputs) Accuracy() float64 { return float64(r.Correct) / float64(max(r.Samples, 1)) }
 
 // Err returns an error of class wrong-answer if outputs differ, or if too few labels were predicted.
-func (r *Report) Err() error {
-	if n := r.Samples - r.Equal; r.compared && n > 0 {
+func (r *Outputs) Err() error {
+	if n := r.Samples - r.Equal; r.Compared() && n > 0 {
 		var first string
 		if len(r.Mismatches) > 0 {
 			first = "; the first: " + r.Mismatches[0].String()
@@ -142,7 +97,7 @@ func (r *Report) Err() error {
 			r.Samples, r.Rule, first)
 	}
 
-	if r.labelled && r.Accuracy() < r.MinAccuracy {
+	if r.Labelled() && r.Accuracy() < r.MinAccuracy {
 		return failure.Errorf(failure.WrongAnswer, "%.4g %% of the labels are right, less than %.4g %%", 100*r.Accuracy(),
 			100*r.MinAccuracy)
 	}
@@ -153,71 +108,79 @@ func (m Mismatch) String() string {
 	return fmt.Sprintf("%s: %s[%d] is %s, not %s", m.Sample, m.Output, m.Element, m.Got, m.Want)
 }
 
-// add compares the outputs of a sample.
-func (r *Report) add(s *Set, x *sample, outputs []*ndarray.Array, rule Rule) {
+// add compares the outputs of sample i.
+func (r *Outputs) add(s *Set, i int, outputs []*ndarray.Array, rule Rule) {
 	r.Samples++
-	if r.labelled {
+	if r.Labelled() {
 		class, _ := argMax(outputs[s.class])
-		r.cells[[2]int64{x.label, class}]++
-		if class == x.label {
-			r.Correct++
-		}
+		r.count(s.label(i), class)
 	}
-
-	if !r.compared {
+	if !r.Compared() {
 		return
 	}
 
-	if m := r.mismatch(s, x, outputs, rule); m != nil {
-		if len(r.Mismatches) < keptMismatches {
-			r.Mismatches = append(r.Mismatches, *m)
-		}
-		return
+	switch m := r.mismatch(s, i, outputs, rule); {
+	case m == nil:
+		r.Equal++
+	case len(r.Mismatches) < keptMismatches:
+		r.Mismatches = append(r.Mismatches, *m)
 	}
-
-	r.Equal++
 }
 
-// mismatch returns what differs, or nil.
-func (r *Report) mismatch(s *Set, x *sample, outputs []*ndarray.Array, rule Rule) *Mismatch {
+// count counts a prediction in the confusion table.
+func (r *Outputs) count(label, class int64) {
+	if label == class {
+		r.Correct++
+	}
+
+	cell := Cell{Label: label, Predicted: class}
+	at, ok := slices.BinarySearchFunc(r.Confusion, cell, func(a, b Cell) int {
+		return cmp.Or(cmp.Compare(a.Label, b.Label), cmp.Compare(a.Predicted, b.Predicted))
+	})
+	if !ok {
+		r.Confusion = slices.Insert(r.Confusion, at, cell)
+	}
+	r.Confusion[at].Count++
+}
+
+// mismatch returns what differs in sample i, or nil.
+func (r *Outputs) mismatch(s *Set, i int, outputs []*ndarray.Array, rule Rule) *Mismatch {
 	if rule.Top1 {
-		t := s.outputs[s.class]
+		c := s.columns[outputKind][s.class]
 		// top-1 has no distance
 		r.MaxDistance = nil
 
-		want, _ := argMax(t.array(x.want[s.class]))
+		want, _ := argMax(c.of(i))
 		got, _ := argMax(outputs[s.class])
 		if got == want {
 			return nil
 		}
-		return &Mismatch{x.name, t.Name, int(want), fmt.Sprintf("class %d", got), fmt.Sprintf("class %d", want)}
+		return &Mismatch{s.name(i), c.Name, int(want), fmt.Sprintf("class %d", got), fmt.Sprintf("class %d", want)}
 	}
 
 	var first *Mismatch
-	for i, t := range s.outputs {
-		want := t.array(x.want[i])
+	for j, c := range s.columns[outputKind] {
+		want := c.of(i)
 
-		worst, far, ok := rule.compare(outputs[i], want)
+		worst, far, ok := rule.compare(outputs[j], want)
 		r.farther(far)
 		if ok {
 			continue
 		}
 
 		if first == nil {
-			e := worst.element
-			first = &Mismatch{x.name, t.Name, e, outputs[i].Text(e), want.Text(e)}
+			first = &Mismatch{s.name(i), c.Name, worst.element, outputs[j].Text(worst.element), want.Text(worst.element)}
 		}
 		// Every output counts, not only the first that differs.
-		if _, _, near := rounding.compare(outputs[i], want); !near {
+		if _, _, near := rounding.compare(outputs[j], want); !near {
 			r.wrong = true
 		}
 	}
-
 	return first
 }
 
 // farther notes a distance. One that is not a finite number leaves none.
-func (r *Report) farther(by float64) {
+func (r *Outputs) farther(by float64) {
 	switch {
 	case r.MaxDistance == nil:
 	case math.IsNaN(by) || math.IsInf(by, 0):
@@ -227,38 +190,12 @@ func (r *Report) farther(by float64) {
 	}
 }
 
-// table returns the cells of the confusion table, sorted.
-func (r *Report) table() (cells []Cell) {
-	for at, n := range r.cells {
-		cells = append(cells, Cell{at[0], at[1], n})
-	}
-
-	slices.SortFunc(cells, func(a, b Cell) int {
-		return cmp.Or(cmp.Compare(a.Label, b.Label), cmp.Compare(a.Predicted, b.Predicted))
-	})
-	return cells
-}
-
-func timesOf(seconds []float64, counts []uint64, hz uint32) Times {
-	if len(seconds) == 0 {
-		return Times{}
-	}
-
-	s := slices.Sorted(slices.Values(seconds))
-	t := Times{Runs: len(s), Min: s[0], Median: (s[(len(s)-1)/2] + s[len(s)/2]) / 2, Max: s[len(s)-1]}
-	if len(counts) > 0 {
-		c := slices.Sorted(slices.Values(counts))
-		t.Counts = &Counts{Min: c[0], Median: c[(len(c)-1)/2], Max: c[len(c)-1], Hz: hz}
-	}
-	return t
-}
-
 // shownClasses is the number of classes up to which Table returns a whole table.
 const shownClasses = 20
 
 // Table returns the confusion table as lines of text: a row for each label with the number of each predicted class, or
 // of a model with more than 20 classes the 20 most frequent confusions.
-func (r *Report) Table() []string {
+func (r *Outputs) Table() []string {
 	if r.Classes > shownClasses {
 		return r.confusions()
 	}
@@ -304,7 +241,7 @@ func (r *Report) Table() []string {
 }
 
 // confusions returns the most frequent wrong predictions.
-func (r *Report) confusions() (lines []string) {
+func (r *Outputs) confusions() (lines []string) {
 	wrong := slices.DeleteFunc(slices.Clone(r.Confusion), func(c Cell) bool { return c.Label == c.Predicted })
 	slices.SortStableFunc(wrong, func(a, b Cell) int { return cmp.Compare(b.Count, a.Count) })
 

@@ -1,6 +1,6 @@
 // This file compares an output with the expected one.
 
-package validate
+package measure
 
 import (
 	"bytes"
@@ -17,8 +17,8 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// A Rule is how outputs are compared with expected ones. The zero value compares bytes, or, in Run, by the rule of the
-// set if it has one.
+// A Rule is how outputs are compared with expected ones. The zero value compares bytes or, in a run, by the rule of
+// the set if it has one.
 type Rule struct {
 	// Abs and Rel are how far an element may be from the expected one w: at most Abs + Rel·|w|. Not a number equals not a
 	// number only, and an infinity itself only. Both 0: the bytes are compared.
@@ -110,15 +110,16 @@ func (r Rule) Compare(got, want *ndarray.Array) error {
 			want.DType, ndarray.ShapeString(want.Shape))
 	}
 
-	// The array is the only output of a set with one sample: Run compares by the same code.
-	t := tensor{mlf.Tensor{Name: "output", DType: want.DType, Shape: want.Shape}}
-	s := &Set{outputs: []tensor{t}, samples: []sample{{name: "array", want: [][]byte{want.Data}}}, expected: true}
-	s.class = classOutput(s.outputs)
+	// The array is the only output of a set with one sample: a run compares by the same code.
+	c := &column{parts: [][]byte{want.Data}, names: []string{"array"}}
+	c.tensor = tensor{mlf.Tensor{Name: "output", DType: want.DType, Shape: want.Shape}}
+	s := &Set{columns: [3][]*column{{c}, {c}}}
+	s.class = classOutput(s.columns[outputKind])
 	if err := s.checkRule(r); err != nil {
 		return err
 	}
 
-	if m := newReport(s, Options{Rule: r}).mismatch(s, &s.samples[0], []*ndarray.Array{got}, r); m != nil {
+	if m := newOutputs(s, Options{Rule: r}).mismatch(s, 0, []*ndarray.Array{got}, r); m != nil {
 		return failure.Errorf(failure.WrongAnswer, "element %d is %s, not %s (%v)", m.Element, m.Got, m.Want, r)
 	}
 	return nil

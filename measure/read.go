@@ -1,6 +1,6 @@
 // This file reads sets from files.
 
-package validate
+package measure
 
 import (
 	"cmp"
@@ -39,14 +39,11 @@ type Files struct {
 	Names map[string]string // names of tensors by those of arrays in the files, where these differ
 }
 
-// allKinds are those of arrays that may be with the inputs.
-var allKinds = []kind{inputKind, outputKind, labelKind}
-
-// Read reads a set for a model. Without Inputs it is the model's own examples, compared by the model's rule
+// ReadSet reads a set for a model. Without Inputs it is the model's own examples, compared by the model's rule
 // (mlf.Model.Compare), and Expected and Labels replace the examples' outputs and labels. Real numbers for a quantized
 // tensor become the integers that stand for them (mlf.Tensor.Scale). Errors: class config; class interrupted or timeout
 // if ctx ends, which is checked before each file.
-func Read(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
+func ReadSet(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 	r := newReader(m)
 	r.names = f.Names
 
@@ -56,27 +53,17 @@ func Read(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 		}
 	}
 
-	for _, x := range []struct {
-		path  string
-		kinds []kind
-		only  kind
-	}{
-		{f.Inputs, allKinds, inputKind},
-		{f.Expected, []kind{outputKind}, outputKind},
-		{f.Labels, []kind{labelKind}, labelKind},
-	} {
-		if x.path == "" {
+	for of, path := range []string{inputKind: f.Inputs, outputKind: f.Expected, labelKind: f.Labels} {
+		if path == "" {
 			continue
 		}
 
-		had := r.count(x.only)
-		if err := r.read(ctx, x.path, x.kinds, x.only); err != nil {
+		had := r.most(kind(of))
+		if err := r.read(ctx, path, kind(of)); err != nil {
 			return nil, err
 		}
-
-		if had > 0 && len(x.kinds) == 1 {
-			return nil, failure.New(failure.Config, "leave one of them out", "%s: the inputs' files have these arrays too",
-				x.path)
+		if had > 0 {
+			return nil, failure.New(failure.Config, "leave one of them out", "%s: the inputs' files have these arrays too", path)
 		}
 	}
 
@@ -84,8 +71,35 @@ func Read(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 	if err := tensorlist.CheckNames(r.names, r.arrays); err != nil {
 		return nil, err
 	}
-
 	return r.set()
+}
+
+// NewSet returns a set of arrays that are named as in a file. It keeps their data.
+func NewSet(arrays []ndarray.Named, m *mlf.Model) (*Set, error) {
+	r := newReader(m)
+	if err := r.add("sample", arrays, inputKind); err != nil {
+		return nil, failure.Errorf(failure.Config, "%w", err)
+	}
+	return r.set()
+}
+
+// A reader collects the arrays of a set.
+type reader struct {
+	Set
+	model  *mlf.Model
+	left   int               // bytes
+	names  map[string]string // Files.Names
+	arrays []string          // of the files, by their own names
+}
+
+func newReader(m *mlf.Model) *reader {
+	r := &reader{model: m, left: ndarray.MaxBytes}
+	for k, of := range [][]mlf.Tensor{m.Inputs, m.Outputs, {{}}} {
+		for _, t := range tensors(of) {
+			r.columns[k] = append(r.columns[k], &column{kind: kind(k), tensor: t})
+		}
+	}
+	return r
 }
 
 // addExamples adds the model's examples, except for the kinds of arrays that have files of their own.
@@ -94,7 +108,7 @@ func (r *reader) addExamples(f Files) error {
 	if err != nil {
 		return err
 	}
-	if err := r.add("examples", arrays, allKinds, inputKind); err != nil {
+	if err := r.add("examples", arrays, inputKind); err != nil {
 		return err
 	}
 
@@ -105,17 +119,18 @@ func (r *reader) addExamples(f Files) error {
 		}
 	}
 
-	for _, c := range r.columns {
-		if c.kind == outputKind && f.Expected != "" || c.kind == labelKind && f.Labels != "" {
-			*c = column{kind: c.kind, index: c.index}
+	for of, path := range []string{outputKind: f.Expected, labelKind: f.Labels} {
+		for _, c := range r.columns[of] {
+			if path != "" {
+				*c = column{kind: c.kind, tensor: c.tensor}
+			}
 		}
 	}
-
 	return nil
 }
 
-// read adds the arrays of a file or folder.
-func (r *reader) read(ctx context.Context, path string, kinds []kind, only kind) error {
+// read adds the arrays of a file or folder for a kind.
+func (r *reader) read(ctx context.Context, path string, of kind) error {
 	files, err := r.filesOf(path)
 	if err != nil {
 		return err
@@ -140,20 +155,11 @@ func (r *reader) read(ctx context.Context, path string, kinds []kind, only kind)
 			arrays[i].Name = cmp.Or(r.names[a.Name], a.Name)
 		}
 
-		if err := r.add(f.path, arrays, kinds, only); err != nil {
+		if err := r.add(f.path, arrays, of); err != nil {
 			return failure.Errorf(failure.Config, "%s: %w", f.path, err)
 		}
 	}
 	return nil
-}
-
-// New returns a set of arrays that are named as in a file. It keeps their data.
-func New(arrays []ndarray.Named, m *mlf.Model) (*Set, error) {
-	r := newReader(m)
-	if err := r.add("sample", arrays, allKinds, inputKind); err != nil {
-		return nil, failure.Errorf(failure.Config, "%w", err)
-	}
-	return r.set()
 }
 
 // A file is one of a set's.
@@ -208,7 +214,7 @@ func (r *reader) fileOf(folder, name string) file {
 		return f
 	}
 
-	c, number := r.lookup(array, allKinds)
+	c, number := r.lookup(array, inputKind)
 	switch {
 	case c == nil:
 	case number < 0:
@@ -221,15 +227,6 @@ func (r *reader) fileOf(folder, name string) file {
 	return f
 }
 
-// A kind of arrays.
-type kind int
-
-const (
-	inputKind kind = iota
-	outputKind
-	labelKind
-)
-
 // advice is the next step after an array of the kind that the model does not have.
 func (k kind) advice() string {
 	switch k {
@@ -241,52 +238,8 @@ func (k kind) advice() string {
 	return "give the number of its class, from 0, for each sample"
 }
 
-// A column holds the samples of one tensor, or the labels.
-type column struct {
-	kind
-	index  int
-	parts  [][]byte
-	labels []int64
-	names  []string // of the samples
-}
-
-func (c *column) len() int { return len(c.names) }
-
-// A reader collects the arrays of a set.
-type reader struct {
-	model           *mlf.Model
-	inputs, outputs []tensor
-	columns         []*column
-	left            int               // bytes
-	names           map[string]string // Files.Names
-	arrays          []string          // of the files, by their own names
-	rule            Rule              // of the examples
-}
-
-func newReader(m *mlf.Model) *reader {
-	r := &reader{model: m, inputs: tensors(m.Inputs), outputs: tensors(m.Outputs), left: ndarray.MaxBytes}
-	for i := range r.inputs {
-		r.columns = append(r.columns, &column{kind: inputKind, index: i})
-	}
-	for i := range r.outputs {
-		r.columns = append(r.columns, &column{kind: outputKind, index: i})
-	}
-	r.columns = append(r.columns, &column{kind: labelKind})
-	return r
-}
-
-// count returns the most samples of a column of a kind.
-func (r *reader) count(k kind) (most int) {
-	for _, c := range r.columns {
-		if c.kind == k {
-			most = max(most, c.len())
-		}
-	}
-	return most
-}
-
-// add adds the arrays of a file, of these kinds. An array without a name is of the kind only.
-func (r *reader) add(file string, arrays []ndarray.Named, kinds []kind, only kind) error {
+// add adds the arrays of a file for a kind: an array without a name is of that. The inputs' files may have all kinds.
+func (r *reader) add(file string, arrays []ndarray.Named, of kind) error {
 	next := map[*column]int{} // numbered samples of this file
 	whole := map[*column]bool{}
 
@@ -295,7 +248,7 @@ func (r *reader) add(file string, arrays []ndarray.Named, kinds []kind, only kin
 			return fmt.Errorf("all files of a set together are larger than %d MiB", ndarray.MaxBytes>>20)
 		}
 
-		c, number, err := r.column(a.Name, kinds, only)
+		c, number, err := r.column(a.Name, of)
 		if err != nil {
 			return err
 		}
@@ -309,7 +262,7 @@ func (r *reader) add(file string, arrays []ndarray.Named, kinds []kind, only kin
 		}
 
 		had := c.len()
-		if err := r.fill(c, a.Array, filepath.Base(file)); err != nil {
+		if err := c.fill(a.Array, filepath.Base(file)); err != nil {
 			return fmt.Errorf("array %q: %w", a.Name, err)
 		}
 		if number >= 0 && c.len() != had+1 {
@@ -321,21 +274,17 @@ func (r *reader) add(file string, arrays []ndarray.Named, kinds []kind, only kin
 	return nil
 }
 
-// fill adds the samples of an array to a column.
-func (r *reader) fill(c *column, a *ndarray.Array, file string) (err error) {
+// fill adds the samples of an array of a file.
+func (c *column) fill(a *ndarray.Array, file string) (err error) {
 	var parts [][]byte
 	var labels []int64
-
-	switch c.kind {
-	case labelKind:
+	if c.kind == labelKind {
 		labels, err = labelsOf(a)
-	case inputKind:
-		parts, err = r.inputs[c.index].parts(a)
-	case outputKind:
-		parts, err = r.outputs[c.index].parts(a)
+	} else {
+		parts, err = c.tensor.parts(a)
 	}
 	if err != nil {
-		return failure.New(failure.Config, cmp.Or(failure.Next(err), c.kind.advice()), "%w", err)
+		return failure.New(failure.Config, cmp.Or(failure.Next(err), c.advice()), "%w", err)
 	}
 
 	c.parts, c.labels = append(c.parts, parts...), append(c.labels, labels...)
@@ -351,108 +300,93 @@ func (r *reader) fill(c *column, a *ndarray.Array, file string) (err error) {
 }
 
 // column returns where an array belongs, and its number if it is a single sample by its name, else -1.
-func (r *reader) column(name string, kinds []kind, only kind) (*column, int, error) {
+func (r *reader) column(name string, of kind) (*column, int, error) {
 	if name == "" {
-		if r.size(only) != 1 {
+		if len(r.columns[of]) != 1 {
 			return nil, 0, failure.New(failure.Config, "give an .npz, or a folder with files that are called NAME.npy",
 				"the model has several tensors, and the array of this .npy has no name of one")
 		}
-		return r.find(only, 0), -1, nil
+		return r.columns[of][0], -1, nil
 	}
 
-	if c, number := r.lookup(name, kinds); c != nil {
+	if c, number := r.lookup(name, of); c != nil {
 		return c, number, nil
 	}
-	return nil, 0, r.unknown(name, kinds)
+	return nil, 0, r.unknown(name, of)
 }
 
 // lookup returns the column of an array's name, or nil, and the number at the name's end if it has one, else -1.
-func (r *reader) lookup(name string, kinds []kind) (*column, int) {
+func (r *reader) lookup(name string, of kind) (*column, int) {
 	// the whole name first: a tensor's own name may end in a number
-	if c := r.named(name, kinds); c != nil {
+	if c := r.named(name, of); c != nil {
 		return c, -1
 	}
 
 	if at := strings.LastIndexByte(name, '_'); at > 0 {
 		number, err := strconv.ParseUint(name[at+1:], 10, 31)
 		// as FormatUint writes it: without leading zeros
-		if c := r.named(name[:at], kinds); c != nil && err == nil && strconv.FormatUint(number, 10) == name[at+1:] {
+		if c := r.named(name[:at], of); c != nil && err == nil && strconv.FormatUint(number, 10) == name[at+1:] {
 			return c, int(number)
 		}
 	}
 	return nil, -1
 }
 
-// size returns the number of columns of a kind.
-func (r *reader) size(k kind) (n int) {
-	for _, c := range r.columns {
-		if c.kind == k {
-			n++
-		}
-	}
-	return n
-}
-
-func (r *reader) find(k kind, index int) *column {
-	for _, c := range r.columns {
-		if c.kind == k && c.index == index {
-			return c
-		}
-	}
-	return nil
-}
+// takes reports whether a file for the kind may have arrays of another one: the inputs' files may have all.
+func (k kind) takes(other kind) bool { return k == inputKind || k == other }
 
 // named returns the column of a tensor's name, or nil.
-func (r *reader) named(name string, kinds []kind) *column {
-	for _, k := range kinds {
-		switch k {
-		case inputKind:
-			if i, err := tensorlist.Lookup("input", r.model.Inputs, name); err == nil {
-				return r.find(k, i)
-			}
-		case outputKind:
-			if digits, ok := strings.CutPrefix(name, "output"); ok {
-				i, err := strconv.Atoi(digits)
-				if err == nil && strconv.Itoa(i) == digits && i >= 0 && i < len(r.outputs) {
-					return r.find(k, i)
-				}
-			}
+func (r *reader) named(name string, of kind) *column {
+	if of.takes(inputKind) {
+		if i, err := tensorlist.Lookup("input", r.model.Inputs, name); err == nil {
+			return r.columns[inputKind][i]
+		}
+	}
 
-			if i, err := tensorlist.Lookup("output", r.model.Outputs, name); err == nil {
-				return r.find(k, i)
-			}
-		case labelKind:
-			if name == labelsName {
-				return r.find(k, 0)
+	if of.takes(outputKind) {
+		for i, c := range r.columns[outputKind] {
+			if name == outputName(i) {
+				return c
 			}
 		}
+		if i, err := tensorlist.Lookup("output", r.model.Outputs, name); err == nil {
+			return r.columns[outputKind][i]
+		}
+	}
+
+	if of.takes(labelKind) && name == labelsName {
+		return r.columns[labelKind][0]
 	}
 	return nil
 }
 
+// outputName returns the name that an array of output i has in a file, beside the model's.
+func outputName(i int) string { return "output" + strconv.Itoa(i) }
+
 // unknown returns the error for an array that is of no tensor.
-func (r *reader) unknown(name string, kinds []kind) error {
+func (r *reader) unknown(name string, of kind) error {
 	var names, list []string
-	for _, k := range kinds {
-		switch k {
-		case inputKind:
-			for _, t := range r.inputs {
-				names, list = append(names, t.Name), append(list, "the input "+t.String())
+	for k, columns := range r.columns {
+		if !of.takes(kind(k)) {
+			continue
+		}
+		for i, c := range columns {
+			switch kind(k) {
+			case inputKind:
+				names, list = append(names, c.Name), append(list, "the input "+c.String())
+			case outputKind:
+				names = append(names, outputName(i), c.Name)
+				list = append(list, outputName(i)+", the output "+c.String())
+			case labelKind:
+				names, list = append(names, labelsName), append(list, labelsName)
 			}
-		case outputKind:
-			for i, t := range r.outputs {
-				number := fmt.Sprintf("output%d", i)
-				names, list = append(names, number, t.Name), append(list, fmt.Sprintf("%s, the output %v", number, t.Tensor))
-			}
-		case labelKind:
-			names, list = append(names, labelsName), append(list, labelsName)
 		}
 	}
 
 	next := spelling.Nearest(name, names)
 	switch {
 	case next != "":
-	case slices.Contains(kinds, inputKind):
+	case of == inputKind:
 		next = "rename the array, leave it out, or map it, as in " + failure.Option("Files.Names", names[0]+"="+name)
 	case len(names) > 0:
 		next = "name the array " + names[0] + ", or leave it out"
@@ -463,48 +397,24 @@ func (r *reader) unknown(name string, kinds []kind) error {
 
 // set returns the collected samples, if all tensors have the same number of them.
 func (r *reader) set() (*Set, error) {
-	if r.count(inputKind) == 0 {
+	n := r.Len()
+	if n == 0 {
 		return nil, failure.New(failure.Config, "give arrays of the model's inputs", "the set has no samples")
 	}
 
-	s := &Set{
-		inputs: r.inputs, outputs: r.outputs, samples: make([]sample, r.count(inputKind)),
-		expected: r.count(outputKind) > 0, labels: r.count(labelKind) > 0, class: classOutput(r.outputs), rule: r.rule,
-	}
-
-	for _, c := range r.columns {
-		if c.kind == outputKind && !s.expected || c.kind == labelKind && !s.labels {
-			continue
-		}
-
-		if c.len() != len(s.samples) {
-			return nil, failure.New(failure.Config, "give one for each sample", "the set has %d samples, and %d of %s",
-				len(s.samples), c.len(), r.title(c))
-		}
-		for i := range s.samples {
-			x := &s.samples[i]
-			// by the inputs, which are the first columns
-			x.name = cmp.Or(x.name, c.names[i])
-			switch c.kind {
-			case inputKind:
-				x.inputs = append(x.inputs, c.parts[i])
-			case outputKind:
-				x.want = append(x.want, c.parts[i])
-			case labelKind:
-				x.label = c.labels[i]
+	for k, columns := range r.columns {
+		for _, c := range columns {
+			if r.most(kind(k)) > 0 && c.len() != n {
+				return nil, failure.New(failure.Config, "give one for each sample", "the set has %d samples, and %d of %s", n,
+					c.len(), c.title())
 			}
 		}
 	}
 
-	return s, s.checkLabels()
+	r.class = classOutput(r.columns[outputKind])
+	return &r.Set, r.checkLabels()
 }
 
-func (r *reader) title(c *column) string {
-	switch c.kind {
-	case inputKind:
-		return fmt.Sprintf("the input %q", r.inputs[c.index].Name)
-	case outputKind:
-		return fmt.Sprintf("the output %q", r.outputs[c.index].Name)
-	}
-	return "labels"
+func (c *column) title() string {
+	return [...]string{fmt.Sprintf("the input %q", c.Name), fmt.Sprintf("the output %q", c.Name), "labels"}[c.kind]
 }

@@ -1,4 +1,4 @@
-package validate
+package measure
 
 import (
 	"archive/zip"
@@ -21,7 +21,6 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/standalone"
-	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -101,9 +100,16 @@ func (e *echo) Stack(ctx context.Context) (standalone.Stack, error) {
 // overRPC hides what only standalone firmware has.
 type overRPC struct{ executor.Executor }
 
+// run runs a set on a device of an unknown board.
+func run(ctx context.Context, e executor.Executor, s *Set, o Options) (*Outputs, Result, error) {
+	var r Result
+	err := r.Run(ctx, e, s, o)
+	return r.Outputs, r, err
+}
+
 func set(t *testing.T, arrays ...ndarray.Named) *Set {
 	t.Helper()
-	s, err := New(arrays, classifier())
+	s, err := NewSet(arrays, classifier())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +124,7 @@ func TestReport(t *testing.T) {
 		named("output0", floats([]int64{3, 1, 3}, 1, 0, 0, 0, 1, 0, 0, 1, 0.5)),
 		named("labels", bytesOf(int8s, []int64{3}, 0, 1, 2)))
 	var steps []int
-	r, err := Run(t.Context(), &echo{model: classifier()}, s, Options{Progress: func(done, total int) {
+	r, all, err := run(t.Context(), &echo{model: classifier()}, s, Options{Progress: func(done, total int) {
 		steps = append(steps, done, total)
 	}})
 	if err != nil {
@@ -134,11 +140,12 @@ func TestReport(t *testing.T) {
 	if want := []Cell{{0, 0, 1}, {1, 1, 1}, {2, 1, 1}}; !slices.Equal(r.Confusion, want) {
 		t.Errorf("%+v", r.Confusion)
 	}
-	if c := r.Time.Counts; c == nil || *c != (Counts{10, 20, 30, 1000}) || r.Time.Median != 0.02 || r.Time.Runs != 3 {
-		t.Errorf("%+v, %+v", r.Time, c)
+	if c := all.Cost; c.Unit != Seconds || c.Samples != 3 || c.Min != 0.01 || c.Median != 0.02 || c.Max != 0.03 ||
+		c.Resolution != 0.001 {
+		t.Errorf("%+v", c)
 	}
-	if *r.Memory.Stack != (StackUse{Used: 300, Size: 1000}) {
-		t.Errorf("%+v", r.Memory.Stack)
+	if all.StackUsed != 300 || all.StackSize != 1000 {
+		t.Errorf("%+v", all)
 	}
 	if err := r.Err(); failure.Of(err) != failure.WrongAnswer || !strings.Contains(err.Error(), "1 of 3 samples differ") {
 		t.Error(err)
@@ -163,7 +170,7 @@ func TestRoundingAdvice(t *testing.T) {
 		{Rule{Abs: 1e-9}, 3.0000002, false},
 	} {
 		s := set(t, named("x", floats([]int64{1, 3}, 1, 2, c.got)), named("scores", floats([]int64{1, 3}, 1, 2, 3)))
-		r, err := Run(t.Context(), &echo{model: classifier()}, s, Options{Rule: c.rule})
+		r, _, err := run(t.Context(), &echo{model: classifier()}, s, Options{Rule: c.rule})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +212,7 @@ func TestRules(t *testing.T) {
 			t.Fatalf("%s: %v, %v", c.rule, rule, err)
 		}
 		s := set(t, named("x", floats([]int64{1, 3}, c.got...)), named("scores", floats([]int64{1, 3}, c.want...)))
-		r, err := Run(t.Context(), &echo{model: classifier()}, s, Options{Rule: rule})
+		r, _, err := run(t.Context(), &echo{model: classifier()}, s, Options{Rule: rule})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,7 +285,7 @@ func TestExamplesRule(t *testing.T) {
 		{Files{Expected: wants}, "top1", 1, 1},
 		{Files{Labels: labels}, "", 1, 0},
 	} {
-		s, err := Read(t.Context(), c.files, m)
+		s, err := ReadSet(t.Context(), c.files, m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -286,13 +293,13 @@ func TestExamplesRule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := Run(t.Context(), &echo{model: m}, s, Options{Rule: rule})
+		r, _, err := run(t.Context(), &echo{model: m}, s, Options{Rule: rule})
 		if err != nil || r.Equal != c.equal || r.Correct != c.correct {
 			t.Errorf("%+v by %q: %+v, %v", c.files, c.rule, r, err)
 		}
 	}
 	m.Compare = "nearly"
-	if _, err := Read(t.Context(), Files{}, m); failure.Of(err) != failure.Config ||
+	if _, err := ReadSet(t.Context(), Files{}, m); failure.Of(err) != failure.Config ||
 		!strings.Contains(err.Error(), `the model's examples: "nearly" is none of`) {
 		t.Errorf("an unknown rule: %v", err)
 	}
@@ -478,10 +485,10 @@ func TestBadSets(t *testing.T) {
 			"no largest element",
 		},
 	} {
-		s, err := New(c.arrays, classifier())
+		s, err := NewSet(c.arrays, classifier())
 		e := &echo{model: classifier()}
 		if err == nil {
-			_, err = Run(t.Context(), e, s, c.o)
+			_, _, err = run(t.Context(), e, s, c.o)
 		}
 		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.want) || e.runs > 0 {
 			t.Errorf("%s: %v after %d runs, want %q", name, err, e.runs, c.want)
@@ -494,15 +501,16 @@ func TestNoClasses(t *testing.T) {
 	m := classifier()
 	m.Outputs[0].DType, m.Outputs[0].Shape = bools, []int64{2, 2}
 	x := named("x", floats([]int64{1, 3}, 1, 2, 3))
-	_, err := New([]ndarray.Named{x, named("labels", bytesOf(int8s, []int64{1}, 0))}, m)
+	_, err := NewSet([]ndarray.Named{x, named("labels", bytesOf(int8s, []int64{1}, 0))}, m)
 	if failure.Of(err) != failure.Config {
 		t.Error(err)
 	}
-	s, err := New([]ndarray.Named{x, named("output0", bytesOf(bools, []int64{2, 2}, 0, 1, 0, 1))}, m)
+	s, err := NewSet([]ndarray.Named{x, named("output0", bytesOf(bools, []int64{2, 2}, 0, 1, 0, 1))}, m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(t.Context(), &echo{model: m}, s, Options{Rule: Rule{Top1: true}}); failure.Of(err) != failure.Config {
+	_, _, err = run(t.Context(), &echo{model: m}, s, Options{Rule: Rule{Top1: true}})
+	if failure.Of(err) != failure.Config {
 		t.Error(err)
 	}
 }
@@ -511,7 +519,7 @@ func TestNoClasses(t *testing.T) {
 func TestOtherModel(t *testing.T) {
 	m := classifier()
 	m.Inputs[0].Name = "z"
-	_, err := Run(t.Context(), &echo{model: m}, set(t, threeInputs), Options{})
+	_, _, err := run(t.Context(), &echo{model: m}, set(t, threeInputs), Options{})
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "other inputs") {
 		t.Error(err)
 	}
@@ -521,11 +529,11 @@ func TestOtherModel(t *testing.T) {
 func TestAccuracy(t *testing.T) {
 	s := set(t, threeInputs, named("labels", bytesOf(int8s, []int64{3, 1}, 0, 1, 2)))
 	for least, fails := range map[float64]bool{0: false, 0.66: false, 0.67: true, 1: true} {
-		r, err := Run(t.Context(), overRPC{&echo{model: classifier()}}, s, Options{Accuracy: least})
+		r, all, err := run(t.Context(), overRPC{&echo{model: classifier()}}, s, Options{Accuracy: least})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (r.Err() != nil) != fails || r.Compared() || r.Time.Runs != 3 || r.Time.Counts != nil || r.Memory.Stack != nil {
+		if (r.Err() != nil) != fails || r.Compared() || all.Cost.Samples != 3 || all.StackUsed != 0 {
 			t.Errorf("%v: %v, %+v", least, r.Err(), r)
 		}
 	}
@@ -540,9 +548,9 @@ func TestDeviceFails(t *testing.T) {
 		}
 		return nil
 	}}
-	r, err := Run(t.Context(), e, set(t, threeInputs), Options{})
+	r, all, err := run(t.Context(), e, set(t, threeInputs), Options{})
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "sample 2: running the model") || r.Samples != 2 ||
-		r.Time.Runs != 2 {
+		all.Cost.Samples != 2 {
 		t.Errorf("%v, %+v", err, r)
 	}
 }
@@ -571,8 +579,8 @@ func (c counter) step(ctx context.Context) error {
 func TestTimingDisturbsNoComparison(t *testing.T) {
 	want := named("output0", floats([]int64{3, 3}, 2, 1, 1, 2, 3, 2, 3, 4, 3))
 	e := counter{&echo{model: classifier()}}
-	r, err := Run(t.Context(), overRPC{e}, set(t, threeInputs, want), Options{})
-	if err != nil || r.Err() != nil || r.Time.Runs != 3 {
+	r, all, err := run(t.Context(), overRPC{e}, set(t, threeInputs, want), Options{})
+	if err != nil || r.Err() != nil || all.Cost.Samples != 3 {
 		t.Errorf("%v, %v, %+v", err, r.Err(), r)
 	}
 }
@@ -586,12 +594,12 @@ func TestStopped(t *testing.T) {
 		}
 		return nil
 	}}
-	r, err := Run(ctx, e, set(t, threeInputs), Options{})
+	r, _, err := run(ctx, e, set(t, threeInputs), Options{})
 	if failure.Of(err) != failure.Interrupted || r.Samples != 1 {
 		t.Errorf("%v, %+v", err, r)
 	}
 	hangs := &echo{model: classifier(), fail: func(int) error { time.Sleep(20 * time.Millisecond); return nil }}
-	_, err = Run(t.Context(), hangs, set(t, threeInputs), Options{Timeout: time.Millisecond})
+	_, _, err = run(t.Context(), hangs, set(t, threeInputs), Options{Timeout: time.Millisecond})
 	if failure.Of(err) != failure.Timeout || !strings.Contains(failure.Next(err), "Options.Timeout") {
 		t.Error(err)
 	}
@@ -631,9 +639,9 @@ func TestRead(t *testing.T) {
 		"a folder without": {Files{Inputs: filepath.Join(dir, "other")}, 0, "0 files"},
 		"other arrays":     {Files{Inputs: file, Labels: filepath.Join(dir, "set", "a.npz")}, 0, "none of: labels"},
 	} {
-		s, err := Read(t.Context(), c.files, classifier())
+		s, err := ReadSet(t.Context(), c.files, classifier())
 		if c.want == "" {
-			if err != nil || s.Len() != c.len || !s.HasLabels() || s.expected != (c.files.Expected != "") {
+			if err != nil || s.Len() != c.len || !s.HasLabels() || s.HasExpected() != (c.files.Expected != "") {
 				t.Errorf("%s: %+v, %v", name, s, err)
 			}
 			continue
@@ -642,12 +650,12 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
-	s, err := Read(t.Context(), Files{Inputs: filepath.Join(dir, "set")}, classifier())
+	s, err := ReadSet(t.Context(), Files{Inputs: filepath.Join(dir, "set")}, classifier())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x := s.samples[2]; x.name != "b.npz, sample 2" || x.label != 2 || len(x.inputs[0]) != 12 {
-		t.Errorf("%+v", x)
+	if s.name(2) != "b.npz, sample 2" || s.label(2) != 2 || len(s.columns[inputKind][0].parts[2]) != 12 {
+		t.Errorf("%s, %d, %+v", s.name(2), s.label(2), s)
 	}
 }
 
@@ -679,12 +687,12 @@ func TestNextSteps(t *testing.T) {
 		"too many":             {named("labels", many), "divide"},
 		"as many as there are": {named("labels", bytesOf(int8s, []int64{2}, 0, 1)), "one for each sample"},
 	} {
-		_, err := New([]ndarray.Named{c.array, threeInputs}, classifier())
+		_, err := NewSet([]ndarray.Named{c.array, threeInputs}, classifier())
 		if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), c.want) {
 			t.Errorf("%s: %v, %q, not %q", name, err, failure.Next(err), c.want)
 		}
 	}
-	_, err := Read(t.Context(), Files{Inputs: filepath.Join(t.TempDir(), "none")}, classifier())
+	_, err := ReadSet(t.Context(), Files{Inputs: filepath.Join(t.TempDir(), "none")}, classifier())
 	if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "or a folder") {
 		t.Errorf("%v, %q", err, failure.Next(err))
 	}
@@ -728,8 +736,8 @@ func TestFolderOfNPY(t *testing.T) {
 	write("one.npy", one)
 	write("want/x.npy", one)
 	first := func(s *Set) (values []float32) {
-		for _, x := range s.samples {
-			values = append(values, math.Float32frombits(binary.LittleEndian.Uint32(x.inputs[0])))
+		for _, data := range s.columns[inputKind][0].parts {
+			values = append(values, math.Float32frombits(binary.LittleEndian.Uint32(data)))
 		}
 		return values
 	}
@@ -739,23 +747,23 @@ func TestFolderOfNPY(t *testing.T) {
 		"nameless": {10, 9, 1, 0, 0},
 		"one.npy":  {1},
 	} {
-		s, err := Read(t.Context(), Files{Inputs: filepath.Join(dir, folder)}, classifier())
+		s, err := ReadSet(t.Context(), Files{Inputs: filepath.Join(dir, folder)}, classifier())
 		if err != nil {
 			t.Errorf("%s: %v", folder, err)
 			continue
 		}
 		if !slices.Equal(first(s), want) || s.HasLabels() != (folder == "named" || folder == "numbered") ||
-			s.expected != (folder == "named") {
+			s.HasExpected() != (folder == "named") {
 			t.Errorf("%s: %v, %+v", folder, first(s), s)
 		}
 	}
 	f := Files{Inputs: filepath.Join(dir, "one.npy"), Expected: filepath.Join(dir, "want")}
-	if _, err := Read(t.Context(), f, classifier()); err == nil || !strings.Contains(err.Error(), `array "x" is none of`) {
+	if _, err := ReadSet(t.Context(), f, classifier()); err == nil || !strings.Contains(err.Error(), `array "x" is none of`) {
 		t.Error(err)
 	}
 	two := classifier()
 	two.Inputs = append(two.Inputs, mlf.Tensor{Name: "y", DType: float, Shape: []int64{1, 3}, Bytes: 12})
-	_, err := Read(t.Context(), Files{Inputs: filepath.Join(dir, "nameless")}, two)
+	_, err := ReadSet(t.Context(), Files{Inputs: filepath.Join(dir, "nameless")}, two)
 	if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "NAME.npy") {
 		t.Errorf("%v, %q", err, failure.Next(err))
 	}
@@ -763,35 +771,14 @@ func TestFolderOfNPY(t *testing.T) {
 
 // TestManyClasses: a table of many classes is a list.
 func TestManyClasses(t *testing.T) {
-	r := &Report{Classes: 1000, Confusion: []Cell{{3, 3, 9}, {4, 5, 1}, {7, 8, 6}}}
+	r := &Outputs{Classes: 1000, Confusion: []Cell{{3, 3, 9}, {4, 5, 1}, {7, 8, 6}}}
 	if got := r.Table(); !slices.Equal(got, []string{"6 times class 8 in place of 7", "1 times class 5 in place of 4"}) {
 		t.Errorf("%q", got)
 	}
 }
 
-func TestContexts(t *testing.T) {
-	s := set(t, threeInputs)
-	path := filepath.Join(t.TempDir(), "x.npz")
-	if err := ndarray.WriteNPZ(path, []ndarray.Named{threeInputs}); err != nil {
-		t.Fatal(err)
-	}
-	failuretest.Ended(t, failuretest.Calls{
-		"Run": func(ctx context.Context) error {
-			_, err := Run(ctx, &echo{model: classifier()}, s, Options{})
-			return err
-		},
-		"Read": func(ctx context.Context) error {
-			_, err := Read(ctx, Files{Inputs: path}, classifier())
-			return err
-		},
-		"Set.SetInputs": func(ctx context.Context) error {
-			return s.SetInputs(ctx, &echo{model: classifier()}, 0)
-		},
-	})
-}
-
-// FuzzNew makes sets of arrays with any shape, type and name.
-func FuzzNew(f *testing.F) {
+// FuzzNewSet makes sets of arrays with any shape, type and name.
+func FuzzNewSet(f *testing.F) {
 	f.Add("x", uint8(2), uint8(32), int64(3), int64(3), 36)
 	f.Add("labels", uint8(0), uint8(8), int64(3), int64(1), 3)
 	f.Add("x_0", uint8(2), uint8(32), int64(1), int64(3), 12)
@@ -802,11 +789,11 @@ func FuzzNew(f *testing.F) {
 		}
 		a := bytesOf(ndarray.DType{Code: code, Bits: bits, Lanes: 1}, []int64{n, m}, make([]byte, size)...)
 		for _, arrays := range [][]ndarray.Named{{named(name, a)}, {threeInputs, named(name, a)}} {
-			s, err := New(arrays, classifier())
+			s, err := NewSet(arrays, classifier())
 			if err != nil {
 				continue
 			}
-			if _, err := Run(t.Context(), &echo{model: classifier()}, s, Options{}); err != nil {
+			if _, _, err := run(t.Context(), &echo{model: classifier()}, s, Options{}); err != nil {
 				t.Errorf("a set that was accepted fails: %v", err)
 			}
 		}

@@ -1,4 +1,4 @@
-package validate_test
+package measure_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/validate"
+	"github.com/boardsmith/boardsmith/measure"
 )
 
 // relaxVariable names the environment variable with the path of a Python that has Apache TVM 0.26 or later, and onnx.
@@ -90,13 +90,13 @@ func validateScript(t *testing.T, script string, names ...string) {
 // equals validates a model with one sample.
 func equals(t *testing.T, board, base, rule string) {
 	t.Helper()
-	files := validate.Files{Inputs: base + ".inputs.npz", Expected: base + ".outputs.npz"}
+	files := measure.Files{Inputs: base + ".inputs.npz", Expected: base + ".outputs.npz"}
 	r, err := validated(t, board, base+".tar", files, rule)
 	if errors.As(err, new(*failure.MissingToolError)) {
 		t.Skip(err)
 	}
 	testkit.Must(t, err)
-	if err := r.Err(); err != nil || r.Samples != 1 || r.Equal != 1 {
+	if err := r.Err(); err != nil || r.Outputs.Samples != 1 || r.Outputs.Equal != 1 {
 		t.Errorf("%v: %+v", err, r)
 	}
 }
@@ -112,8 +112,8 @@ func TestKeywordSpotting(t *testing.T) {
 	}
 	folder := t.TempDir()
 	relaxPython(t, filepath.Join(testkit.Root(t), "python", "tests", "kws.py"), archives[i], folder)
-	run := func(model, inputs, outputs, rule string) *validate.Report {
-		r, err := validated(t, "mps2_an386", model, validate.Files{Inputs: inputs, Expected: outputs}, rule)
+	run := func(model, inputs, outputs, rule string) *measure.Result {
+		r, err := validated(t, "mps2_an386", model, measure.Files{Inputs: inputs, Expected: outputs}, rule)
 		if errors.As(err, new(*failure.MissingToolError)) {
 			t.Skip(err)
 		}
@@ -128,13 +128,19 @@ func TestKeywordSpotting(t *testing.T) {
 	for name, rule := range map[string]string{"kws_int8": "abs=1", "kws_float": "abs=1e-5"} {
 		base := filepath.Join(folder, name)
 		r := run(base+".tar", base+".inputs.npz", base+".outputs.npz", rule)
-		ratio := r.Time.Median / before.Time.Median
-		t.Logf("%s: %.2f of the instructions, %d bytes of workspace for %d", name, ratio, *r.Memory.Workspace,
-			*before.Memory.Workspace)
-		if *r.Memory.Workspace > *before.Memory.Workspace || name == "kws_int8" && ratio > 1.15 {
+		ratio := r.Cost.Median / before.Cost.Median
+		t.Logf("%s: %.2f of the instructions, %d bytes of workspace for %d", name, ratio, workspace(r),
+			workspace(before))
+		if workspace(r) > workspace(before) || name == "kws_int8" && ratio > 1.15 {
 			t.Errorf("%s takes more than the archive of TVM 0.14", name)
 		}
 	}
+}
+
+// workspace returns the bytes of standalone firmware's workspace.
+func workspace(r *measure.Result) int64 {
+	i := slices.IndexFunc(r.Parts, func(p measure.Part) bool { return p.Name == "workspace" })
+	return r.Parts[i].RAM
 }
 
 // TestExporter runs the exporter's own tests.
