@@ -23,7 +23,7 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
-// Accept tests BOARD on the board itself and writes a page of what was found to OUTPUT; SHORT=1 repeats less.
+// Accept tests BOARD on the board itself, and writes a page of the results to OUTPUT. SHORT=1 repeats less.
 //
 // Variables:
 //

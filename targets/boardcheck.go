@@ -30,7 +30,8 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
-// Check validates a board by name or file, without hardware: it loads, its parts exist, and the sample builds for it.
+// Check checks the file of a board, by name or path, without hardware. It loads, its parts exist, and the sample builds
+// for it.
 func (Board) Check(ctx context.Context, nameOrFile string) error {
 	return doBoardCheck(ctx, nameOrFile)
 }

@@ -69,7 +69,7 @@ func listBoards(ctx context.Context, c *console.Console, _ struct{}) error {
 // Board holds the targets about one board.
 type Board mg.Namespace
 
-// Show prints a board with all it inherits, the file that set each field, and its options.
+// Show prints a board with all that it inherits, and its options. Each field has the file that set it.
 func (Board) Show(ctx context.Context, name string) error { return doBoardShow(ctx, name) }
 
 var doBoardShow = namedTarget("board:show", showBoard)

@@ -12,8 +12,9 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/registers"
 )
 
-// SVD compares the registers, bits and interrupts that a board's C uses with the chip manufacturer's file SVD, without
-// hardware; EXCEPT names macros that may differ, VERBOSE=1 shows all that was compared.
+// SVD compares the registers that a board's C uses with the chip manufacturer's file. SVD is that file. Bits and
+// interrupts are compared, too, without hardware; EXCEPT names macros that may differ, VERBOSE=1 shows all that was
+// compared.
 //
 // Variables:
 //

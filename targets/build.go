@@ -13,8 +13,8 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
-// Build compiles the project's firmware; it generates the project first if there is none. BOARD, MODEL and the other
-// inputs of generate choose the project; VERBOSE=1 shows the compiler's output, DRYRUN=1 lists the steps:
+// Build compiles the firmware of MODEL for BOARD. It generates the project first if there is none. BOARD, MODEL and the
+// other inputs of generate choose the project; VERBOSE=1 shows the compiler's output, DRYRUN=1 lists the steps:
 // docs/command-line.md.
 //
 // Variables:

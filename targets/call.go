@@ -28,9 +28,9 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
-// Call calls the function FUNC of the firmware with ARGS (numbers, texts, .npy files, int8(1,64) for a new tensor), and
-// prints the result and all tensors: docs/command-line.md. Without FUNC, it lists the functions. OUTPUT is an .npz with
-// the tensors after the call.
+// Call calls the function FUNC of the firmware with ARGS, and prints all tensors. ARGS are numbers, texts,
+// .npy files, and int8(1,64) for a new tensor: docs/command-line.md. Without FUNC, it lists the functions. OUTPUT is an
+// .npz with the tensors after the call.
 //
 // Variables:
 //

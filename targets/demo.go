@@ -21,7 +21,7 @@ import (
 // demoShown is the number of digits that are drawn.
 const demoShown = 4
 
-// Demo builds the bundled digit reader for this computer and lets it read its test set.
+// Demo builds the bundled digit classifier for this computer and runs its test set.
 //
 // Variables:
 //

@@ -19,7 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
-// Devices lists probes, serial ports and emulated boards; SAVE=1 asks them for their chips and writes desk.json.
+// Devices lists probes, serial ports and emulated boards. SAVE=1 asks them for their chips and writes desk.json.
 //
 // Variables:
 //

@@ -18,8 +18,8 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
-// Embed writes the C with which your own firmware runs the models in MODEL (archives, separated by commas), to FOLDER;
-// with BOARD also a library of them.
+// Embed writes the C with which your own firmware runs models, to a folder. MODEL names archives, separated by commas;
+// with BOARD, it writes a library of them, too.
 //
 // Variables:
 //

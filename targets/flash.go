@@ -16,9 +16,8 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
-// Flash makes the board hold the built firmware, writing only what differs, and verifies it. DEVICE names one of
-// several boards, WAIT waits for it, IMAGE is an earlier firmware, FORCE=1 writes all, DRYRUN=1 lists the steps:
-// docs/devices.md.
+// Flash writes the built firmware to the board, as far as it differs, and verifies. DEVICE names one of several boards,
+// WAIT waits for it, IMAGE is an earlier firmware, FORCE=1 writes all, DRYRUN=1 lists the steps: docs/devices.md.
 //
 // Variables:
 //
@@ -188,7 +187,7 @@ func printCommands(c *console.Console, would device.Commands, text string) error
 	return nil
 }
 
-// Erase erases the whole flash of the board but what its file reserves, and verifies that.
+// Erase erases the board's flash but for what its file reserves, and verifies it.
 //
 // Variables:
 //

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"go/ast"
+	"go/doc"
 	"go/parser"
 	"go/token"
 	"os"
@@ -23,7 +24,7 @@ const variablesBegin = "Variables:\n"
 // TestHelp: the help of each target lists the variables that it reads, with their meaning and default as in
 // docs/command-line.md. What else it names is there, too.
 func TestHelp(t *testing.T) {
-	doc := readDoc(t, "command-line.md")
+	page := readDoc(t, "command-line.md")
 	sources, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -48,13 +49,13 @@ func TestHelp(t *testing.T) {
 				continue
 			}
 			targets++
-			checkNamed(t, f, doc)
+			checkNamed(t, f)
 			comment := ""
 			for _, c := range f.Doc.List {
 				comment += c.Text + "\n"
 			}
 			head, _, _ := strings.Cut(comment, "//\n// "+variablesBegin)
-			text = strings.Replace(text, comment, head+variablesOf(targetName(f), head, doc), 1)
+			text = strings.Replace(text, comment, head+variablesOf(targetName(f), head, page), 1)
 		}
 		if text == string(old) {
 			continue
@@ -99,8 +100,14 @@ func TestInputsAreDocumented(t *testing.T) {
 }
 
 // checkNamed: what the help names in capitals is a variable that the target reads, and each page is there.
-func checkNamed(t *testing.T, f *ast.FuncDecl, doc string) {
+func checkNamed(t *testing.T, f *ast.FuncDecl) {
 	help, _, _ := strings.Cut(f.Doc.Text(), variablesBegin)
+
+	// mage -l prints the first sentence without the function's name, behind 21 columns of the target's.
+	if columns := 21 + len(strings.TrimPrefix(new(doc.Package).Synopsis(help), f.Name.Name+" ")); columns > 100 {
+		t.Errorf("the first sentence of %s takes %d columns of mage -l: %s", f.Name, columns, help)
+	}
+
 	for _, name := range regexp.MustCompile(`\b[A-Z][A-Z_]{2,}\b`).FindAllString(help, -1) {
 		if strings.Contains(" HTML JSON TVM RAM FOLDER ", " "+name+" ") || targetName(f) == "boards" {
 			continue

@@ -28,8 +28,8 @@ import (
 	"github.com/boardsmith/boardsmith/tune/report"
 )
 
-// Measure runs each model of MODEL on each board of BOARD, as standalone firmware by default, and prints time or
-// instructions, flash, RAM, stack, and how many outputs are as EXPECT has them: docs/measure.md. BASELINE is a file
+// Measure prints what models cost on boards: time, flash, RAM, stack. It runs each model of MODEL on each board of
+// BOARD, as standalone firmware by default, and compares the outputs with EXPECT: docs/measure.md. BASELINE is a file
 // with earlier results, of which LIMITS says how much they may grow; UPDATE=1 writes it. OUTPUT is a page, CSV a table.
 //
 // Variables:

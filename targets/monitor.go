@@ -21,7 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
-// Monitor shows the board's logs and all traffic until Ctrl-C, or is a console of firmware that prints text:
+// Monitor shows the board's logs and all traffic, until interrupted. Of firmware that prints text it is a console:
 // docs/devices.md. BAUD, RESET=1, TIMESTAMPS=1 and LOG configure it; OUTPUT records every byte; TRACE shows that.
 //
 // Variables:

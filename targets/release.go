@@ -26,8 +26,9 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
-// Release writes the built firmware, standalone by default, to the folder OUTPUT, with its sizes, digests, licences and
-// bill of materials: docs/release.md. APP=library releases the model's C and library; FORCE=1 replaces another release.
+// Release writes the built firmware, its licences and digests to the folder OUTPUT. The firmware is standalone by
+// default; sizes and a bill of materials are beside it: docs/release.md. APP=library releases the model's C and
+// library; FORCE=1 replaces another release.
 //
 // Variables:
 //

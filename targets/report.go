@@ -22,9 +22,10 @@ import (
 	"github.com/boardsmith/boardsmith/tune/report"
 )
 
-// Report writes the tuning runs in RUN, the measurements in BASELINE, or the firmware of a project as an HTML page to
-// OUTPUT, and as a table to CSV: docs/measure.md. Of a project, it builds the firmware and shows its size by part and
-// memory, beside that in BASELINE, the deepest calls, and the wear of the board's devices.
+// Report writes runs, measurements or a firmware's sizes as an HTML page to OUTPUT. They are the tuning runs in RUN,
+// the measurements in BASELINE, or else the project's firmware; CSV is a table: docs/measure.md. Of a project, it
+// builds the firmware and shows its size by part and memory, beside that in BASELINE, the deepest calls, and the wear
+// of the board's devices.
 //
 // Variables:
 //

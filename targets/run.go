@@ -23,9 +23,9 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
-// Run runs the model on the board with INPUT, prints outputs and times, and writes OUTPUT. REPEAT is the number of
-// times, TIMEOUT limits a call, LOAD=ram leaves the firmware as it is, DEVICE names one of several boards:
-// docs/command-line.md.
+// Run runs the model on the board with INPUT, and prints outputs and times. OUTPUT is a file of the outputs. REPEAT is
+// the number of times, TIMEOUT limits a call, LOAD=ram leaves the firmware as it is, DEVICE names one of several
+// boards: docs/command-line.md.
 //
 // Variables:
 //

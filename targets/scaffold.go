@@ -24,7 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/schemas"
 )
 
-// New makes the file of a new board from that of the board FROM.
+// New copies the file of the board FROM for a new board.
 //
 // Variables:
 //
@@ -86,7 +86,8 @@ func ownFolder(c *console.Console, path []string) string {
 // Model holds the targets about one model.
 type Model mg.Namespace
 
-// New drafts the description of a model in plain C from its function, which the C file or header FROM declares.
+// New drafts the description of a model in plain C from its function in FROM. FROM is the C file or header that
+// declares it.
 //
 // Variables:
 //
@@ -172,7 +173,7 @@ func newTemplate(_ context.Context, c *console.Console, v templateNewInputs, fol
 	return nil
 }
 
-// Schemas writes a JSON Schema for each kind of file that you write, for your editor, to a folder.
+// Schemas writes a JSON Schema for each kind of file that you write, to a folder. Editors check files by them.
 //
 // Variables:
 //

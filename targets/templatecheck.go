@@ -22,7 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
-// Check checks, without hardware, that a template by name or folder agrees with its template.json, for BOARD.
+// Check checks a template, by name or folder, without hardware. It builds for BOARD, and agrees with its template.json.
 //
 // Variables:
 //

@@ -17,7 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
-// Export writes a template folder for TVM's Python: projects of it are for BOARD, by TEMPLATE.
+// Export writes a template folder for TVM's Python. Projects of it are for BOARD, by TEMPLATE.
 //
 // Variables:
 //

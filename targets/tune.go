@@ -8,9 +8,9 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/tuning"
 )
 
-// Tune finds the fastest of the operators in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL, on
-// the boards of BOARD: docs/tuning.md. OUTPUT is the run's folder, TRIALS and PROPOSER choose configurations, EXPECT
-// has the right outputs, CONFIRM measures the fastest again in flash.
+// Tune finds the fastest candidate for an operator on boards. Candidates are the operators in CANDIDATES, the
+// configurations of SPACE, or flags for MODEL, on the boards of BOARD: docs/tuning.md. OUTPUT is the run's folder,
+// TRIALS and PROPOSER choose configurations, EXPECT has the right outputs, CONFIRM measures the fastest again in flash.
 //
 // Variables:
 //
@@ -66,8 +66,8 @@ func Reproduce(ctx context.Context) error { return doReproduce(ctx) }
 
 var doReproduce = tuningTarget("reproduce", (*tuning.Job).Reproduce)
 
-// Serve offers the boards of BOARD to TVM's tuners over the network, until Ctrl-C: docs/tvm.md. TRACKER is TVM's
-// tracker, KEY the boards' names there; LISTEN and ALLOW are addresses of this computer and networks of clients.
+// Serve offers the boards of BOARD to TVM's tuners over the network. It runs until Ctrl-C: docs/tvm.md. TRACKER is
+// TVM's tracker, KEY the boards' names there; LISTEN and ALLOW are addresses of this computer and networks of clients.
 //
 // Variables:
 //

@@ -18,8 +18,8 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
-// Update looks up the branches and tags in boardsmith.json and boardsmith.lock.json, or the one in NAME, and writes
-// their present commits to boardsmith.lock.json: docs/templates.md.
+// Update writes the present commits of branches and tags to boardsmith.lock.json. They are those in boardsmith.json and
+// the lock file, or the one in NAME: docs/templates.md.
 //
 // Variables:
 //

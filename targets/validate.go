@@ -22,9 +22,9 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
-// Validate runs all inputs in INPUT on the board, as standalone firmware by default, and compares the outputs with
-// EXPECT and LABELS: docs/release.md. COMPARE says how equal they must be, ACCURACY how many labels must be right;
-// OUTPUT is a report as JSON.
+// Validate runs the test set INPUT on the board, and compares outputs with EXPECT. LABELS are the right classes; the
+// firmware is standalone by default: docs/release.md. COMPARE says how equal they must be, ACCURACY how many labels
+// must be right; OUTPUT is a report as JSON.
 //
 // Variables:
 //

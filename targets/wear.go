@@ -16,7 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
-// Wear shows how often each sector of each board's flash was erased, beside what it is rated for.
+// Wear shows how often each sector of boards' flash was erased, and its rating.
 //
 // Variables:
 //

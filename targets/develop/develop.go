@@ -21,20 +21,21 @@ func Test(ctx context.Context) error { return do(ctx, "test", (*repository).test
 // the name Test; mage shows and accepts them as test:full and test:soak.
 type TEST mg.Namespace
 
-// Full runs the tests with six times as many cases, then lint, every fuzz target for FUZZTIME, other releases of
-// Debian, and benchmarks.
+// Full runs the tests with six times as many cases, and all other checks. These are lint, every fuzz target for
+// FUZZTIME, other releases of Debian, and benchmarks.
 func (TEST) Full(ctx context.Context) error { return do(ctx, "test:full", (*repository).testFull) }
 
-// Soak runs all tests with all cases, and every fuzz target for FUZZTIME; it has no limit.
+// Soak runs the tests with all cases, without a limit, and fuzzes for FUZZTIME.
 func (TEST) Soak(ctx context.Context) error { return do(ctx, "test:soak", (*repository).testSoak) }
 
-// Lint checks the sources: vet for three systems, staticcheck, deadcode, gofumpt, cppcheck, clang-format.
+// Lint checks the sources by compilers, linters and formatters. These are vet for three systems, staticcheck, deadcode,
+// gofumpt, cppcheck and clang-format.
 func Lint(ctx context.Context) error { return do(ctx, "lint", (*repository).lint) }
 
 // Bench measures speed and prints it next to its goals.
 func Bench(ctx context.Context) error { return do(ctx, "bench", (*repository).bench) }
 
-// Figures measures the runtime, the sizes of firmware and the times of builds, and writes docs/figures.md.
+// Figures measures the runtime, firmware and builds, and writes docs/figures.md.
 func Figures(ctx context.Context) error { return do(ctx, "figures", (*repository).figures) }
 
 // A repository is boardsmith's own, in the console's working folder.
