@@ -12,7 +12,6 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/allocation"
-	"github.com/boardsmith/boardsmith/internal/paramblob"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -110,19 +109,12 @@ func roundUp(bytes int64) int64 { return (bytes + 7) / 8 * 8 }
 // buffered returns the bytes that a message takes in the packet buffer of server.h, with 5 before it that align it.
 func buffered(message int64) int64 { return roundUp(message + 5) }
 
-// A callArgument is an argument of a call, with the bytes that it takes in a message.
-type callArgument struct{ message int64 }
+// The bytes that arguments of a call take in a message.
+const wordArgument, nullArgument = 8, 0
 
-var (
-	wordArgument = callArgument{message: 8}
-	nullArgument = callArgument{}
-)
+func textArgument(s string) int64 { return 8 + int64(len(s)) }
 
-func textArgument(s string) callArgument { return callArgument{message: 8 + int64(len(s))} }
-
-func (d *modelDevice) tensorArgument(rank int) callArgument {
-	return callArgument{32 + 8*int64(rank)}
-}
+func tensorArgument(rank int) int64 { return 32 + 8*int64(rank) }
 
 const (
 	messageHead = 3 + 8 + 4 // session, length, code
@@ -131,10 +123,10 @@ const (
 
 // request counts one message to the device. run is called while the message's arguments are decoded. Decoded arguments
 // that do not fit behind the message in the packet buffer take memory of the arena.
-func (d *modelDevice) request(step string, handle int64, args []callArgument, run func()) {
+func (d *modelDevice) request(step string, handle int64, args []int64, run func()) {
 	length := messageHead + handle + 4
-	for _, a := range args {
-		length += 4 + a.message
+	for _, bytes := range args {
+		length += 4 + bytes
 	}
 	if length > d.longest {
 		d.longest, d.longestCall = length, step
@@ -157,7 +149,7 @@ func nothing() {}
 
 // find looks up a function of a module.
 func (d *modelDevice) find(name string) {
-	d.request("looking up "+name, handleBytes, []callArgument{wordArgument, textArgument(name), wordArgument}, nothing)
+	d.request("looking up "+name, handleBytes, []int64{wordArgument, textArgument(name), wordArgument}, nothing)
 }
 
 // block counts the memory of boardsmith_block_take.
@@ -168,14 +160,14 @@ func (d *modelDevice) block(bytes, extra int64) {
 
 // empty counts the memory of AllocDataWithScope.
 func (d *modelDevice) empty(subject string, rank int, bytes int64) {
-	d.request("memory for "+subject, 0, []callArgument{d.tensorArgument(rank), nullArgument}, func() { d.block(bytes, 0) })
+	d.request("memory for "+subject, 0, []int64{tensorArgument(rank), nullArgument}, func() { d.block(bytes, 0) })
 }
 
 // call calls a function of the model, then times it.
-func (d *modelDevice) call(name string, args []callArgument) {
+func (d *modelDevice) call(name string, args []int64) {
 	d.request("the call of "+name, handleBytes, args, func() { d.run(name) })
-	evaluator := []callArgument{wordArgument, textArgument(name)} // rpc.Module.Time: module, function, numbers, text
-	evaluator = append(evaluator, slices.Repeat([]callArgument{wordArgument}, 9)...)
+	evaluator := []int64{wordArgument, textArgument(name)} // rpc.Module.Time: module, function, numbers, text
+	evaluator = append(evaluator, slices.Repeat([]int64{wordArgument}, 9)...)
 	d.request("timing "+name, handleBytes, append(evaluator, textArgument("")), nothing)
 	d.request("the timed call of "+name, handleBytes, args, func() {
 		const samples = 1 // callers with more samples reserve memory for them
@@ -214,10 +206,10 @@ func (d *modelDevice) runModel(m *mlf.Model) error {
 
 func (d *modelDevice) runOperator(m *mlf.Model) {
 	d.find(m.Entry)
-	var args []callArgument
+	var args []int64
 	for _, a := range m.Arguments {
 		d.empty(a.Name, len(a.Shape), a.Bytes)
-		args = append(args, d.tensorArgument(len(a.Shape)))
+		args = append(args, tensorArgument(len(a.Shape)))
 	}
 	d.call(m.Entry, args)
 }
@@ -227,16 +219,18 @@ func (d *modelDevice) runGraph(m *mlf.Model) error {
 	if err != nil {
 		return err
 	}
-	linked, err := linkedParameters(g, m)
-	if err != nil {
-		return err
-	}
 	sizes, allocated := map[int]int64{}, map[int]bool{}
 	for e, id := range g.Storage {
 		sizes[id] = max(sizes[id], g.Tensor(e, "").Bytes, 1)
 	}
+
+	// Parameters that the archive lacks are linked into the firmware.
+	for _, n := range g.Args {
+		isInput := slices.ContainsFunc(m.Inputs, func(t mlf.Tensor) bool { return t.Name == g.Nodes[n].Name })
+		allocated[g.Storage[g.Rows[n]]] = !isInput && m.Params == nil && m.Has("_lookup_linked_param")
+	}
 	for _, id := range g.Storage {
-		if !linked[id] && !allocated[id] {
+		if !allocated[id] {
 			allocated[id] = true
 			d.empty(fmt.Sprintf("storage %d", id), 1, sizes[id])
 		}
@@ -246,7 +240,7 @@ func (d *modelDevice) runGraph(m *mlf.Model) error {
 			continue
 		}
 		d.find(node.Func)
-		var args []callArgument
+		var args []int64
 		from, to := g.Entries(n)
 		rank := func(e int) int {
 			if node.Flatten {
@@ -255,39 +249,14 @@ func (d *modelDevice) runGraph(m *mlf.Model) error {
 			return len(g.Shapes[e])
 		}
 		for _, e := range node.Inputs {
-			args = append(args, d.tensorArgument(rank(e)))
+			args = append(args, tensorArgument(rank(e)))
 		}
 		for e := from; e < to; e++ {
-			args = append(args, d.tensorArgument(rank(e)))
+			args = append(args, tensorArgument(rank(e)))
 		}
 		d.call(node.Func, args)
 	}
 	return nil
-}
-
-// linkedParameters returns the storage ids of arguments that are linked into the firmware: neither the archive's
-// parameters nor a caller provides them.
-func linkedParameters(g *mlf.GraphModel, m *mlf.Model) (map[int]bool, error) {
-	provided := map[string]bool{}
-	for _, t := range m.Inputs {
-		provided[t.Name] = true
-	}
-	if m.Params != nil {
-		params, err := paramblob.Parse(m.Params)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range params {
-			provided[p.Name] = true
-		}
-	}
-	linked := map[int]bool{}
-	for _, n := range g.Args {
-		if m.Has("_lookup_linked_param") && !provided[g.Nodes[n].Name] {
-			linked[g.Storage[g.Rows[n]]] = true
-		}
-	}
-	return linked, nil
 }
 
 func (d *modelDevice) runAOT(m *mlf.Model) {
@@ -301,7 +270,7 @@ func (d *modelDevice) runAOT(m *mlf.Model) {
 	}
 	n := int64(len(tensors) + pools)
 	const valueBytes, typeBytes = 8, 4 // TVMValue, int
-	d.request("creating the executor", handleBytes, []callArgument{wordArgument, wordArgument, textArgument(m.Name)},
+	d.request("creating the executor", handleBytes, []int64{wordArgument, wordArgument, textArgument(m.Name)},
 		func() {
 			d.block(n*d.sizes.Array, d.sizes.Executor+n*(valueBytes+typeBytes))
 			for _, t := range tensors {
