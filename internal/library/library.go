@@ -24,12 +24,19 @@ const File = "library.json"
 
 // A Library is library.json and the files that it names. Paths are slash paths in its folder.
 type Library struct {
-	Doc     string   `json:"doc"`                   // one line for people
-	Headers []string `json:"headers" is:"word"`     // folders for #include
-	Sources []string `json:"sources"`               // C, C++ and assembly files, and patterns of them; !PATTERN removes files
-	Flags   []string `json:"flags" is:"word"`       // of the compiler, for its sources
-	Cores   []string `json:"cores" is:"pattern"`    // patterns of names of cores, as in inherits of a board: cortex-m*. None: any
-	Licence string   `json:"licence" is:"required"` // an SPDX expression
+	Doc string `json:"doc"` // one line of description
+	// folders in which `#include` searches: that of the library's own sources, of other libraries, of the board's
+	// sources and of the model
+	Headers []string `json:"headers" is:"word"`
+	// `.c`, `.cpp` and `.S` files, and patterns of them; `!` before a pattern removes what it matches of those
+	// before it
+	Sources []string `json:"sources"`
+	// the compiler's flags for these, after the board's, `-O2` and `-std=gnu11` or `-std=gnu++17`
+	Flags []string `json:"flags" is:"word"`
+	// the cores that the library is for: patterns of their names, as in `inherits` of a chip or board
+	// (`cpu/cortex-m4f`), with `cpu/` or without. Default: any
+	Cores   []string `json:"cores" is:"pattern"`
+	Licence string   `json:"licence" is:"required"` // its licence, an SPDX expression; `project.json` lists it
 
 	Name     string   `json:"-"`
 	Dir      string   `json:"-"` // absolute, or relative to this process's folder

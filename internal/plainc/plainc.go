@@ -20,27 +20,49 @@ const File = "model.json"
 // A Description is the file that describes a model in plain C. Paths are relative to its folder, which they do not
 // leave, and have slashes.
 type Description struct {
-	Doc  string `json:"doc,omitzero"`                     // one line for people
-	Name string `json:"name,omitzero" is:"required name"` // of the model: lower-case letters, digits and underscores
+	Doc string `json:"doc,omitzero"` // one line for people
+	// the model's name: lower-case letters, digits and underscores; it does not begin with `boardsmith_`
+	Name string `json:"name,omitzero" is:"required name"`
 
-	Sources []string `json:"sources,omitzero" is:".c"` // C files to compile
-	Headers []string `json:"headers,omitzero"`         // files that sources include, and folders in which #include searches
-	// what the call includes, as after #include: the declarations of the functions. Default: each .h file of headers
+	Sources []string `json:"sources,omitzero" is:".c"` // C files to compile; each has a name of its own
+	// files that sources include, and folders in which `#include` searches. All sources are compiled in one
+	// folder: `#include "../inc/net.h"` finds nothing
+	Headers []string `json:"headers,omitzero"`
+	// what the typed call includes. Default: each `.h` file that `headers` names; without one, it is required. A
+	// generator's C file without a header may be in `headers` and here, in place of `sources`
 	Include []string `json:"include,omitzero"`
-	Objects []string `json:"objects,omitzero" is:".o|.a"`  // compiled objects (.o) and libraries of such (.a)
-	Defines []string `json:"defines,omitzero" is:"define"` // macros of all sources: NAME or NAME=VALUE
+	// compiled objects (`.o`) and libraries (`.a`), also of assembler or C++. Their core, float ABI and FPU must
+	// be those of the board: another is an error before linking. All objects of a library are linked, as
+	// `codegen/host/lib/net.a_1_conv.o` for the first one of `net.a`; it must not be a thin library, nor hold
+	// bitcode of LLVM
+	Objects []string `json:"objects,omitzero" is:".o|.a"`
+	// macros of all sources and of the call, `NAME` or `NAME=VALUE`. `main=model_main` renames a function whose
+	// name the firmware has, too. Names of the C library, as `read`, may be a model's own on `host`, where the
+	// firmware does not use them; on a board, the linker reports those that the firmware uses. Flags of the
+	// compiler are the option `operator_flags`, which `tune` chooses
+	Defines []string `json:"defines,omitzero" is:"define"`
 
-	Function  string     `json:"function,omitzero" is:"required identifier"` // runs the model
-	Arguments []Argument `json:"arguments,omitzero"`                         // of the function, in the order of its parameters
-	Returns   Returns    `json:"returns,omitzero"`                           // what the function returns. Default: nothing
-	Init      *Init      `json:"init,omitzero"`                              // a function to call once, before the first run
+	Function string `json:"function,omitzero" is:"required identifier"` // the function that runs the model
+	// the [arguments](#arguments) of the function, in the order of its parameters
+	Arguments []Argument `json:"arguments,omitzero"`
+	// `{"status": 0}`: an integer, of which this one is success. The error of any other names the function; that
+	// of standalone firmware has the number only. `{"output": NAME, "dtype": TYPE}`: the value is an output;
+	// `{"ignored": true}`. Without it, the function returns nothing
+	Returns Returns `json:"returns,omitzero"`
+	// `function`, `arguments` and `returns` of a function to call once, before the first run
+	Init *Init `json:"init,omitzero"`
 
-	// .npz with inputs and the outputs that are expected of them, by their names
+	// an `.npz` with inputs and expected outputs ([a set](release.md#a-set)). `validate` and `measure` use them
+	// without `INPUT`; `EXPECT` and `LABELS` replace the expected outputs and the labels, `COMPARE` the rule.
+	// Other targets do not use them
 	Examples string `json:"examples,omitzero" is:".npz"`
-	Compare  string `json:"compare,omitzero" with:"examples"` // how they are compared, such as "abs=1e-5". Default: exactly
+	// how equal outputs must be, such as `abs=1e-5`. Default: exact
+	Compare string `json:"compare,omitzero" with:"examples"`
 
-	Generator string `json:"generator,omitzero"`            // the program that generated the C, with its version
-	License   string `json:"license,omitzero" is:"licence"` // an SPDX expression: of sources and headers that name no licence
+	// the program that generated the C, with its version; for people
+	Generator string `json:"generator,omitzero"`
+	// an SPDX expression, for `release`: the licence of sources and named headers that name none
+	License string `json:"license,omitzero" is:"licence"`
 }
 
 // An Init is a function that prepares a model.

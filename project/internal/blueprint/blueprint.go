@@ -49,60 +49,110 @@ var GeneratedFiles = []string{ConfigFile, MakeFile, OperatorsFile, MemoryFile, L
 // Blueprint is template.json. Paths are slash paths in the project's folder. Package jsonfile checks values by the tags
 // "is" and "keys".
 type Blueprint struct {
-	// the version of what template.json means; 0 is 1
+	// the version of this table's rules: 1, which is also the default. A later one is refused
 	Interface int `json:"interface,omitempty" is:"0..2147483647"`
 
-	Doc      string     `json:"doc"`                         // one line for people
-	Prepare  [][]string `json:"prepare,omitempty" is:"text"` // commands before it, as a configure step
-	Build    []string   `json:"build" is:"text"`             // the command that builds
-	Tools    []Tool     `json:"tools"`                       // programs that it calls besides the board's compiler
-	Generate []string   `json:"generate"`                    // files of generators that it needs
-	// files and folders that determine the firmware, and !PATTERN for what does not; without names all files
-	Inputs  []string      `json:"inputs,omitempty" is:"input"`
-	ELF     string        `json:"elf" is:"inside"`             // the result
-	Map     string        `json:"map" is:"inside"`             // the linker's map
-	Board   string        `json:"board,omitempty" is:"inside"` // the board file that the build command writes
-	Options []string      `json:"options"`                     // the board's options that it uses
-	Compile []CompileStep `json:"compile"`                     // for compile_commands.json; empty if its build command writes that
+	Doc string `json:"doc"` // one line of description
+	// commands that run before `build`, each a list of words, such as a configure step
+	Prepare [][]string `json:"prepare,omitempty" is:"text"`
+	Build   []string   `json:"build" is:"text"` // the build command, as a list of words; see [Words](#words)
+	// programs that the build command needs besides the board's compiler: `name`; `install`, the Debian command
+	// that installs it; and `in`, [places](#places) where it may be if it is not on `PATH`. A build depends on the
+	// first line that `NAME --version` prints or, if that fails, on the program's file; on neither with `starter`:
+	// true, for a program that only starts others
+	Tools []Tool `json:"tools"`
+	// the generated files that it needs: any of `crt_config/crt_config.h`, `crt_config/board.mk`,
+	// `crt_config/operators.mk` (the compiler's flags for the model), `crt_config/memory.h` and
+	// `crt_config/libraries.mk` ([libraries](#libraries), only with any)
+	Generate []string `json:"generate"`
+	// what the firmware is built from. Default: all files of the project, but for the build folder, hidden files
+	// and folders at the top, compile_commands.json, samples.npz, `LICENSES/`, the programs for TVM's Python, and
+	// what is in `model/` outside of `codegen`. `"!PATTERN"` excludes files or folders; an entry without `!` names
+	// a file or folder, and then only what is named is an input. A build sees nothing but inputs
+	Inputs []string `json:"inputs,omitempty" is:"input"`
+	// the linked image, in the build folder, which is the first folder of its path
+	ELF string `json:"elf" is:"inside"`
+	Map string `json:"map" is:"inside"` // the linker's map, in the build folder
+	// the file, in the build folder, in which the build command describes the board, as a [board
+	// file](board.md#fields); see [The board](#the-board)
+	Board string `json:"board,omitempty" is:"inside"`
+	// the board options that it uses; setting any other is an error
+	Options []string `json:"options"`
+	// the compile command, for compile_commands.json; leave it out if the build command writes that file
+	Compile []CompileStep `json:"compile"`
 
-	// of the build command: $NAME is the user's variable, $NAME? may be unset, others are literal
+	// environment variables of the build command, name to value, besides `PATH`, `HOME`, `TMPDIR`, `LC_ALL=C` and
+	// `PWD`, which every tool gets, and `SOURCE_DATE_EPOCH` if it is set. The value `$NAME` copies the user's
+	// variable of that name, which must be set. With another value all is built again, unless an input in
+	// `outside` or a tree begins with the variable. `$NAME?` is the same for a variable that may be unset
 	Env map[string]string `json:"env,omitempty" keys:"identifier"`
-	// inputs outside the project, as $VARIABLE/PATH with a variable of Env
+	// inputs outside of the project: `$NAME/PATH`, with `"NAME": "$NAME"` in `env`, or `"$NAME?"`: then there are
+	// none if the variable is unset. Their contents count, not their location
 	Outside []string `json:"outside,omitempty"`
-	// source trees outside the project, as $VARIABLE or $VARIABLE/PATTERN
+	// source trees outside of the project that are too large to read for each build: `$NAME` or `$NAME/PATH`, with
+	// `"NAME": "$NAME"` in `env`. PATH may begin with `..`; if it is a pattern, it stands for all folders that
+	// match it (`$NAME/../modules/*`), else it must be there. A build depends on a tree's git commit and on the
+	// contents of changed tracked files, also of submodules, but neither on untracked files nor on the tree's
+	// location. Of a tree without git, it depends on names, sizes and times of all files
 	Trees []string `json:"trees,omitempty" is:"pattern"`
-	// places that the build may read and that do not count, such as those of toolchains that it finds itself
-	Reads  []string     `json:"reads,omitempty" is:"readable"`
-	Find   []Search     `json:"find,omitempty"`             // folders for variables of Env that the user has not set
-	Checks []SetupCheck `json:"checks,omitempty"`           // of what else the build needs of this computer
-	Boards []string     `json:"boards,omitempty" is:"text"` // the command that lists the boards that the build command knows
-	// patterns of results that the project's build folder gets, besides those that are named here
+	// what else the build may [read outside of the project](#what-a-build-reads), without counting it: tools that
+	// it finds itself, and what need not be noticed: [places](#places), which may be patterns. A variable may have
+	// the beginning of programs' names, as CROSS_COMPILE does
+	Reads []string `json:"reads,omitempty" is:"readable"`
+	// folders for variables of `env` that the user has not set: `name`, the variable; `in`, [places](#places);
+	// `has`, a file. The first place with that file is the variable's value. `install`: how to get it
+	Find []Search `json:"find,omitempty"`
+	// what else the build needs of the computer: `name`; `command`, a list of words, which succeeds if it is
+	// there; and `install`, how to get it. A word `$NAME/PATH` is below a variable's folder. Only `doctor` and
+	// `template:check` run these commands
+	Checks []SetupCheck `json:"checks,omitempty"`
+	// a command, like those of `checks`, that prints the boards that the build command can build for: the first
+	// word of each line. `mage boards` lists them; an error of a build that cannot be configured names the nearest
+	Boards []string `json:"boards,omitempty" is:"text"`
+	// patterns of results that are copied into the project's build folder, besides those that other fields name
 	Results []string `json:"results,omitempty" is:"inside pattern"`
-	// patterns of sources, headers and files of the model whose contents a configure step reads
+	// patterns of sources, headers and files of the model that a configure step reads: see [The folder of a
+	// build](#the-folder-of-a-build)
 	ConfigureReads []string `json:"configure_reads,omitempty" is:"inside pattern"`
-	// patterns of inputs outside of the model whose changes the configure step, run anew, takes into account
+	// patterns of inputs outside of the model whose changes the configure step takes into account when it begins
+	// from nothing: see [The folder of a build](#the-folder-of-a-build)
 	Reconfigure []string `json:"reconfigure,omitempty" is:"inside pattern"`
-	// the folder to which the map's paths are relative; "" is the project's
+	// the folder to which paths in the linker's map are relative. Default: the project's folder
 	LinkedIn string `json:"linked_in,omitempty" is:"inside"`
-	// what the board's programmer takes for the folder of the build; "" is the build folder
+	// the folder that the programmer `west` takes for that of the build. Default: the build folder
 	ProgrammerFolder string `json:"programmer_folder,omitempty" is:"inside"`
-	// the image in other forms, for a board with a memory map
+	// `bin` and `hex`: the image as raw bytes and as Intel HEX, for a board with a memory map; `apart`: raw bytes
+	// of a flash besides that of the code, with `*` in place of its region's name
 	Forms Forms `json:"forms,omitzero"`
-	// the build compiles what a board names in sources, in src, though the template has no ports
+	// true: the build compiles the C that a board names in `sources`, which a project has in `src/`. Not needed
+	// with a folder `port/` or with `src` among `inputs`. Without it, a board with sources of its own is refused
 	Sources bool `json:"sources,omitempty"`
-	// patterns of names of the board's files of settings that the build reads, in the project's folder board
-	Settings     []string `json:"settings,omitempty" is:"pattern"`
-	LinkerScript string   `json:"linker_script,omitempty" is:"inside"` // for a board with a memory map; board.mk names it
-	// patterns of the template's sources that a board's start-up code replaces; none: it takes no such code
+	// patterns of names, as in `*.conf`: the files of a board's `settings` that the build reads, in the project's
+	// folder `board/`. Without it, a board with such files is refused
+	Settings []string `json:"settings,omitempty" is:"pattern"`
+	// the linker script that board.mk names, for a board with a memory map. board.mk names a board's own instead;
+	// without this field, such a board is refused
+	LinkerScript string `json:"linker_script,omitempty" is:"inside"`
+	// patterns of sources in `port/` that a board's `startup` replaces. Without it, a board with one is refused
 	Startup []string `json:"startup,omitempty" is:"pattern"`
-	// what the image must have if the board brings its linker script or start-up code
+	// places whose sections are checked after the link with a board's own linker script or start-up code:
+	// `vectors`, the vector table of an Arm core, which precedes code and constants, and of a Cortex-M begins with
+	// a stack pointer and the reset's function; `cleared`, [places](#landmarks) that the start clears; `window`,
+	// the start of memory for uploaded code; `constructors`, the place of all constructors, of which none may be
+	// left out; `page`, the document that errors name. What symbols must be is asserted by the linker:
+	// `contract.ld` of the template `baremetal`, which its Makefile appends to any linker script. A message that
+	// begins with `error: ` and the name of a board file's field and a colon gets that field's line in
+	// `board:check`
 	Contract  Contract           `json:"contract,omitzero"`
-	Landmarks firmware.Landmarks `json:"landmarks,omitzero"` // how to find places in the ELF file
-	// how operators for a device's RAM are compiled and linked
+	Landmarks firmware.Landmarks `json:"landmarks,omitzero"` // places in the image: [Landmarks](#landmarks)
+	// how operators for the device's RAM are compiled and linked: [Operators](#operators)
 	Operators OperatorSteps `json:"operators,omitzero"`
-	Areas     fit.Areas     `json:"areas,omitzero"` // sections that are stacks or the arena
-	// facts for computing the stacks' depth that are not in the machine code
-	Calls stackdepth.Calls `json:"calls,omitzero"`
+	// names of sections, of the image or of objects in it, that are only stacks (`stacks`) or only the arena
+	// (`arena`). Default: none, and `mage size` counts them as other parts' variables. `own`: patterns of archives
+	// that have the objects of the project's sources; all other objects in the build folder are then the operating
+	// system's
+	Areas fit.Areas        `json:"areas,omitzero"`
+	Calls stackdepth.Calls `json:"calls,omitzero"` // inputs for the stacks' depth: [Calls](#calls)
 }
 
 // OperatorSteps are the flags of the compiler and of the linker for operators that are uploaded. {cflags}, {ldflags},

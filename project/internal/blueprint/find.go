@@ -27,15 +27,25 @@ const parentsFolder = "parents"
 // A Template is a template and its files.
 type Template struct {
 	Blueprint
-	// a template, by its name, whose fields this one has unless it sets them; its files are the parent's own
+	// a template, by its name, whose fields hold unless this file sets them; each field is replaced as a whole.
+	// Its files are not copied: `copies` does that. `minimal` is for this only
 	Inherits string `json:"inherits"`
-	Firmware string `json:"firmware" is:"inside"` // the project's folder for the firmware's common C; "": not needed
-	// folders of other templates that a project gets: the project's folder to TEMPLATE/FOLDER
+	// the folder that gets the C which templates share: `main.c`, `platform.c`, the parts of the firmware behind
+	// them, and `port.h`, the interface of a port to them (`templates/firmware`). A file of the template at the
+	// same place replaces one of them. Default: the template has all C itself
+	Firmware string `json:"firmware" is:"inside"`
+	// folders of other templates that a project gets: the project's folder, to `TEMPLATE/FOLDER` by the template's
+	// name. A file of the template at the same place replaces one of them. An application of your own gets
+	// Zephyr's module in this way: [examples/own-zephyr-app](../examples/own-zephyr-app/README.md)
 	Copies map[string]string `json:"copies" keys:"inside" is:"inside"`
-	Copied map[string]fs.FS  `json:"-"`    // their files
-	Apps   map[string]App    `json:"apps"` // what differs for other values of the option app than rpc
-	Name   string            `json:"-"`
-	Files  fs.FS             `json:"-"` // rooted in the template's folder
+	Copied map[string]fs.FS  `json:"-"` // their files
+	// what differs for other values of the option `app` than `rpc`, by value: `files`, the shipped files and
+	// folders that the folder `firmware` gets in place of all others; `runtime`, the files and folders of the
+	// runtime; `options`, in place of the template's; `protocol`, as in `landmarks`. The model's code is then that
+	// of [embedded.md](embedded.md)
+	Apps  map[string]App `json:"apps"`
+	Name  string         `json:"-"`
+	Files fs.FS          `json:"-"` // rooted in the template's folder
 }
 
 // Find finds a template by its path, else in each folder's templates/, else among the shipped ones; with the

@@ -8,9 +8,11 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -149,7 +151,7 @@ func describe(t *testing.T, s *jsonschema.Schema, in reflect.Type) {
 		if len(f.Index) > 1 {
 			from = comments(t, in.FieldByIndex(f.Index[:len(f.Index)-1]).Type)
 		}
-		p.Description = from[f.Name]
+		p.Description = link.ReplaceAllString(from[f.Name], "$1")
 	}
 }
 
@@ -290,6 +292,57 @@ func comments(t *testing.T, in reflect.Type) map[string]string {
 	}
 	return texts
 }
+
+// pages are those with a table of the fields of a kind of file.
+var pages = map[string]string{
+	"library.json": "templates.md", "model.json": "c-models.md", "template.json": "templates.md",
+}
+
+// TestPages checks that the tables of fields are those of the types and their comments. -update writes them.
+func TestPages(t *testing.T) {
+	for _, k := range kinds {
+		if pages[k.schema] == "" {
+			continue
+		}
+		page := filepath.Join("..", "..", "..", "docs", pages[k.schema])
+		old, err := os.ReadFile(page)
+		must(t, err)
+		begin := "<!-- begin of " + k.schema + ": go test ./targets/internal/schemas -update -->\n"
+		const end = "<!-- end -->\n"
+		head, rest, found := strings.Cut(string(old), begin)
+		_, tail, ended := strings.Cut(rest, end)
+		if !found || !ended {
+			t.Fatalf("%s lacks %s or %s", page, begin, end)
+		}
+
+		text := head + begin + "\n| field | meaning |\n|---|---|\n"
+		texts := comments(t, k.in)
+		for _, f := range reflect.VisibleFields(k.in) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.Anonymous {
+				maps.Copy(texts, comments(t, f.Type))
+			}
+			if name == "" || name == "-" {
+				continue
+			}
+			if slices.Contains(strings.Fields(f.Tag.Get("is")), "required") {
+				name += "` | required: "
+			} else {
+				name += "` | "
+			}
+			text += "| `" + name + texts[f.Name] + " |\n"
+		}
+		text += "\n" + end + tail
+		if *update {
+			must(t, os.WriteFile(page, []byte(text), 0o644))
+		} else if text != string(old) {
+			t.Errorf("%s is not up to date: go test ./targets/internal/schemas -update", page)
+		}
+	}
+}
+
+// link is one of a page.
+var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
 // TestSchemas checks that the schemas are those of the types. "go test ./targets/internal/schemas -update" writes them.
 func TestSchemas(t *testing.T) {
