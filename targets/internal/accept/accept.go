@@ -74,10 +74,13 @@ func (e *Error) NextStep() string {
 	case failure.ToolMissing, failure.ProbeMissing, failure.Compile, failure.Link:
 		return ""
 	}
+
+	// The link's own advice is the board's start; bytes that arrive show that it has started.
 	var silent *transport.HandshakeError
 	if errors.As(e.Err, &silent) && silent.Received > 0 && silent.Changed == "" {
 		return bytesArrive
 	}
+
 	return e.Step.Look
 }
 
@@ -100,13 +103,16 @@ func runSteps(ctx context.Context, t Trial, list []step) (*Report, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "acceptance of board %s", t.Board)
 	}
+
 	home, err := scratch.Make("boardsmith-accept-")
 	if err != nil {
 		return nil, fmt.Errorf("accept: %w", err)
 	}
 	defer home.Remove()
+
 	r := &run{Trial: t, home: home.Dir}
 	defer r.end()
+
 	if r.Builder == nil {
 		r.Builder = &project.Builder{}
 	}
@@ -116,6 +122,7 @@ func runSteps(ctx context.Context, t Trial, list []step) (*Report, error) {
 	if r.Log == nil {
 		r.Log = hclog.NewNullLogger()
 	}
+
 	return r.all(ctx, list)
 }
 
@@ -139,31 +146,39 @@ func (r *run) all(ctx context.Context, list []step) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	// An operating system's board is complete only after a build, so the firmware precedes the device.
 	first, err := r.build(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
+
 	r.board, r.partial = r.projects[0].Board(), file.Partial
 	r.report = newReport(file, r.projects[0].Template(), first, r.Short)
+
 	if r.device, err = r.Desk.Attach(ctx, r.board, r.Which); err != nil {
 		return nil, err
 	}
+
 	for _, s := range list {
 		result := Result{Step: s.Step}
 		err := s.test(r, ctx, &result)
 		if ctx.Err() != nil {
 			return r.report, failure.Stopped(ctx, "acceptance of board %s: step %s", r.board.Name, s.Name)
 		}
+
 		if err != nil {
 			failed := &Error{r.board.Name, s.Step, err}
 			r.report.Failed = failed
 			return r.report, failed
 		}
+
 		r.report.Results = append(r.report.Results, result)
 		if r.Done != nil {
 			r.Done(result)
 		}
 	}
+
 	return r.report, nil
 }
 
@@ -174,12 +189,15 @@ func (r *run) build(ctx context.Context, variant int) (*image.Image, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		i, err := r.buildModel(ctx, a)
 		if err != nil {
 			return nil, err
 		}
+
 		r.images = append(r.images, i)
 	}
+
 	return r.images[variant], nil
 }
 
@@ -191,6 +209,8 @@ func (r *run) buildModel(ctx context.Context, a *mlf.Archive) (*image.Image, err
 	if err != nil {
 		return nil, err
 	}
+
+	// A project holds the lock on its folder, also if its build fails: end closes it.
 	r.projects = append(r.projects, p)
 	return p.Build(ctx)
 }
@@ -201,13 +221,16 @@ const closeWithin = 2 * time.Second
 func (r *run) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
+
 	err := r.close(ctx)
 	if r.device != nil {
 		err = errors.Join(err, r.device.Close())
 	}
+
 	for _, p := range r.projects {
 		err = errors.Join(err, p.Close())
 	}
+
 	if err != nil && r.Log != nil {
 		r.Log.Debug("end of acceptance", "error", err)
 	}
@@ -218,8 +241,11 @@ func (r *run) close(ctx context.Context) error {
 	if r.session == nil {
 		return nil
 	}
+
 	s := r.session
+	// The functions' handles belong to the session.
 	r.session, r.functions = nil, nil
+
 	return s.Close(ctx)
 }
 
@@ -239,15 +265,18 @@ func (r *run) call(ctx context.Context, name string, args ...any) (int64, error)
 		}
 		r.functions[name] = f
 	}
+
 	value, err := f.Call(ctx, args...)
 	if err != nil {
 		r.functions = nil // they end with a reset of the device
 		return 0, err
 	}
+
 	n, ok := value.(int64)
 	if !ok {
 		return 0, failure.Errorf(failure.WrongAnswer, "%s returned a %T", name, value)
 	}
+
 	return n, nil
 }
 

@@ -44,6 +44,7 @@ func (r *run) faults(ctx context.Context, found *Result) error {
 	if err := r.open(ctx, 0); err != nil {
 		return err
 	}
+
 	for _, c := range faultCases {
 		if err := r.fault(ctx, c, found); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
@@ -62,16 +63,21 @@ func (r *run) fault(ctx context.Context, c faultCase, found *Result) error {
 			return nil
 		}
 	}
+
 	budget := time.Duration(0)
+	// A short budget ends the endless call; that of the deadline is longer than the watchdog's time.
 	if c.reason == fault.ReasonTimeout {
 		budget = callBudget
 	}
+
 	within := faultWithin + time.Duration(r.board.WatchdogMS)*time.Millisecond
 	limited, cancel := context.WithTimeout(ctx, within)
+
 	defer cancel()
 	if err := r.session.SetBudget(limited, budget); err != nil {
 		return err
 	}
+
 	_, err := r.call(limited, "accept_"+c.name+"_fault", arg)
 	var faultErr *fault.Error
 	switch {
@@ -83,16 +89,21 @@ func (r *run) fault(ctx context.Context, c faultCase, found *Result) error {
 	case faultErr.Record.Reason != c.reason:
 		return failure.Errorf(failure.WrongAnswer, "recorded as %v instead of %v: %w", faultErr.Record.Reason, c.reason, err)
 	}
+
+	// The calls of the next case get the deadline's budget again.
 	if err := r.session.SetBudget(limited, 0); err != nil {
 		return err
 	}
+
 	if err := r.answers(limited); err != nil {
 		return err
 	}
+
 	cause, err := r.cause(limited, c)
 	if err != nil {
 		return err
 	}
+
 	found.note("%s: %v%s", c.name, faultErr.Record.Reason, cause)
 	return nil
 }
@@ -109,16 +120,20 @@ func (r *run) cause(ctx context.Context, c faultCase) (string, error) {
 	if errors.Is(err, rpc.ErrNotFound) {
 		return "", nil
 	}
+
 	if err != nil {
 		return "", err
 	}
+
 	if p.Reset == nil || *p.Reset == 0 {
 		return ", cause of the reset unknown", nil
 	}
+
 	want := rpc.ResetCause(bySoftware)
 	if c.reason == fault.ReasonWatchdog {
 		want |= byWatchdog // one that warns leaves the reset to software
 	}
+
 	switch {
 	case *p.Reset&want != 0:
 		return fmt.Sprintf(", reset by %v", *p.Reset), nil
@@ -142,6 +157,7 @@ func (r *run) nowhere() (int64, string) {
 	if r.board.ELF.Machine != "arm" {
 		candidates = []uint64{0x18000000, 0x70000000, 0xF0000000}
 	}
+
 	for _, at := range candidates {
 		used := false
 		for _, m := range r.board.Memory {
@@ -162,15 +178,18 @@ func (r *run) unhandled() (int64, string) {
 		n, err := strconv.ParseInt(strings.TrimRight(r.board.Defines[name], "uUlL"), 0, 64)
 		return n, err == nil
 	}
+
 	if len(r.board.Memory) == 0 {
 		return 0, "a process has no interrupts"
 	}
+
 	if r.board.ELF.Machine != "arm" {
 		if base, ok := defined("CLINT_BASE"); ok {
 			return base, ""
 		}
 		return 0, "the board file has no CLINT_BASE"
 	}
+
 	if n, ok := defined("CHIP_IRQS"); ok {
 		return n, ""
 	}

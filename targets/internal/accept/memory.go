@@ -38,30 +38,38 @@ func (r *run) memory(ctx context.Context, found *Result) error {
 	if err := r.bareSession(ctx); err != nil {
 		return err
 	}
+
 	free, own, err := r.layout()
 	if err != nil {
 		return err
 	}
+
+	// Only allocated memory of the arena is free of the runtime's own data.
 	arena, err := r.takeArena(ctx)
 	if err != nil {
 		return err
 	}
+
 	blocks := pieces(slices.Concat(arena, free))
 	if r.Short {
 		blocks = corners(slices.Concat(arena, free))
 	}
+	// The second key is the complement, so that each bit of each word is written as 0 and as 1.
 	for _, key := range []int64{fillKey, ^fillKey & 0xFFFFFFFF} {
 		if err := r.fill(ctx, blocks, own, key); err != nil {
 			return err
 		}
 	}
+
 	if err := r.answers(ctx); err != nil {
 		return err
 	}
+
 	found.note("%d bytes free in the arena", total(arena))
 	if len(free) > 0 {
 		found.note("%d bytes in %d ranges outside of the firmware", total(free), len(free))
 	}
+
 	if n := total(blocks); r.Short && n < total(arena)+total(free) {
 		found.note("%d bytes of them written", n)
 	}
@@ -75,6 +83,8 @@ func (r *run) fill(ctx context.Context, blocks, own []block, key int64) error {
 			return fmt.Errorf("writing %v: %w", b, err)
 		}
 	}
+
+	// All is written before anything is read: a word that is the same as another one has the other's value.
 	for _, b := range blocks {
 		n, err := r.call(ctx, "accept_filled", int64(b.start), int64(b.size), key)
 		if err != nil {
@@ -85,10 +95,13 @@ func (r *run) fill(ctx context.Context, blocks, own []block, key int64) error {
 				"same as another one", b.start+uint64(n), b.subject)
 		}
 	}
+
+	// A word of the firmware's own RAM is a stray one only if it stands for an address in this range.
 	from, to := blocks[0].start, blocks[0].end()
 	for _, b := range blocks {
 		from, to = min(from, b.start), max(to, b.end())
 	}
+
 	for _, o := range own {
 		at, err := r.call(ctx, "accept_strayed", int64(o.start), int64(o.size), key, int64(from), int64(to-from))
 		if err != nil {
@@ -98,28 +111,35 @@ func (r *run) fill(ctx context.Context, blocks, own []block, key int64) error {
 			return failure.Errorf(failure.WrongAnswer, "what was written to 0x%08x is in %v: they are the same RAM", at, o)
 		}
 	}
+
 	return nil
 }
 
 // takeArena allocates all device memory that is free, in the largest possible blocks.
 func (r *run) takeArena(ctx context.Context) (blocks []block, err error) {
 	const least = 256
+
 	size := uint64(1) << bits.Len64(uint64(r.arenaKiB())*1024)
 	for size >= least {
 		t, err := r.session.Alloc(ctx, int(size), 8)
+		// The device refused a block of this size, but half of it may be free.
 		if refused := new(rpc.DeviceError); errors.As(err, &refused) {
 			size /= 2
 			continue
 		}
+
 		if err != nil {
 			return nil, err
 		}
+
 		at, err := r.call(ctx, "accept_address", t)
 		if err != nil {
 			return nil, err
 		}
+
 		blocks = append(blocks, block{"the arena", uint64(at), size})
 	}
+
 	if len(blocks) == 0 {
 		return nil, failure.Errorf(failure.DoesNotFit, "nothing of the arena is free")
 	}
@@ -137,14 +157,17 @@ func (r *run) layout() (free, own []block, err error) {
 		return nil, nil, err
 	}
 	defer file.Close()
+
 	stacks := r.images[0].Landmarks.Stacks
 	if r.partial || len(stacks) == 0 {
 		return nil, nil, nil
 	}
+
 	stack, ok := stacks[0].Find(file)
 	if !ok {
 		return nil, nil, nil
 	}
+
 	used := []block{}
 	own = []block{{"the stack", stack.Start, stack.Size()}}
 	for _, s := range file.Sections {
@@ -157,17 +180,21 @@ func (r *run) layout() (free, own []block, err error) {
 			own = append(own, b)
 		}
 	}
+
+	// Initial values lie at the physical address, from where they are copied.
 	for _, l := range file.Progs {
 		if l.Type == elf.PT_LOAD {
 			used = append(used, block{"", l.Vaddr, l.Memsz}, block{"", l.Paddr, l.Filesz})
 		}
 	}
+
 	for _, m := range r.board.Memory {
 		if m.Nonvolatile || m.Reserved || m.Name == r.board.Place.Code || m.Name == r.board.Place.Operators {
 			continue // code may be write-protected
 		}
 		free = append(free, gaps(block{"in region " + m.Name, uint64(m.Origin), uint64(m.Size)}, used)...)
 	}
+
 	return free, own, nil
 }
 
@@ -176,6 +203,7 @@ func gaps(whole block, used []block) (free []block) {
 	const word = 8
 	used = slices.Clone(used)
 	slices.SortFunc(used, func(a, b block) int { return cmp.Compare(a.start, b.start) })
+
 	at := whole.start
 	add := func(end uint64) {
 		start := (at + word - 1) / word * word
@@ -183,6 +211,7 @@ func gaps(whole block, used []block) (free []block) {
 			free = append(free, block{whole.subject, start, end - start})
 		}
 	}
+
 	for _, u := range used {
 		if u.size == 0 || u.end() <= at || u.start >= whole.end() {
 			continue
@@ -192,9 +221,11 @@ func gaps(whole block, used []block) (free []block) {
 		}
 		at = max(at, u.end())
 	}
+
 	if at < whole.end() {
 		add(whole.end())
 	}
+
 	return free
 }
 
@@ -217,6 +248,7 @@ func corners(blocks []block) (list []block) {
 			list = append(list, b)
 			continue
 		}
+
 		list = append(list, block{b.subject, b.start, size})
 		for at := uint64(size); at+2*size <= b.size; at *= 2 {
 			list = append(list, block{b.subject, b.start + at, size})

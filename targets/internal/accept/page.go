@@ -51,25 +51,32 @@ func DigestOf(b *boards.Board) string {
 	if err != nil {
 		return "" // a Board has only fields that can be encoded
 	}
+
 	h := sha256.New()
 	h.Write(text)
+
+	// The board has only the names of these files, but an acceptance is of their content.
 	for _, s := range slices.Concat(b.Sources, []boards.Source{b.LinkerScript, b.Startup}) {
 		digestFile(h, s.Dir, s.Name)
 	}
+
 	for _, s := range b.Include {
 		digestFolder(h, s, boardfile.IsHeader)
 	}
+
 	for _, s := range b.Libraries {
 		if boardfile.IsPath(s.Name) {
 			digestFolder(h, s, func(string) bool { return true })
 		}
 	}
+
 	for _, name := range boardfile.FilesIn(b.PostLink.Words) {
 		digestFile(h, b.PostLink.Dir, name)
 	}
 	for _, name := range boardfile.FilesIn(b.Link.Args) {
 		digestFile(h, b.Link.Dir, name)
 	}
+
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
@@ -78,11 +85,13 @@ func digestFile(h hash.Hash, dir, name string) {
 	if dir == "" || name == "" {
 		return // a shipped board's, or none
 	}
+
 	data, mode, err := boardfile.ReadBeside(dir, name)
 	if err != nil {
 		fmt.Fprintf(h, "%q is not here\n", name)
 		return
 	}
+
 	fmt.Fprintf(h, "%q %o %x\n", name, mode, sha256.Sum256(data))
 }
 
@@ -91,10 +100,12 @@ func digestFolder(h hash.Hash, folder boards.Source, wanted func(string) bool) {
 	if folder.Dir == "" {
 		return
 	}
+
 	names, err := boardfile.FilesBeside(folder.Dir, folder.Name, wanted)
 	if err != nil {
 		fmt.Fprintf(h, "%q is not here\n", folder.Name)
 	}
+
 	for _, name := range names {
 		digestFile(h, folder.Dir, name)
 	}
@@ -133,6 +144,7 @@ func (r *Report) Page(by string, on time.Time) string {
 	line("")
 	line("%s", r.Doc)
 	line("")
+
 	signed := byLine
 	if r.Failed != nil {
 		signed = "Tested by: "
@@ -143,12 +155,14 @@ func (r *Report) Page(by string, on time.Time) string {
 	if r.Short {
 		line("* %s", shortLine)
 	}
+
 	line("* Template: %s, firmware %s", r.Template, r.BuildID)
 	for _, fact := range [][2]string{{"Device", r.Device}, {"Programmer", r.Programmer}, {"Chip", r.Chip}} {
 		if fact[1] != "" {
 			line("* %s: %s", fact[0], fact[1])
 		}
 	}
+
 	part := func(title string, wanted func(Result) bool) {
 		first := true
 		for _, s := range r.Results {
@@ -177,6 +191,7 @@ func (r *Report) Page(by string, on time.Time) string {
 			line("* **%s**: not reached", s.Name)
 		}
 	}
+
 	part("Not tested", func(s Result) bool { return s.Skipped != "" })
 	return b.String()
 }
@@ -188,11 +203,13 @@ func Read(page string) (s Signature, ok bool) {
 		return s, false
 	}
 	defer f.Close()
+
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		text, isItem := strings.CutPrefix(lines.Text(), "* ")
 		if !isItem {
 			continue
 		}
+		// A page of a board that failed begins with "Tested by", and so has no signature.
 		if by, found := strings.CutPrefix(text, byLine); found {
 			s.By, ok = by, true
 		}
@@ -204,5 +221,6 @@ func Read(page string) (s Signature, ok bool) {
 		}
 		s.Short = s.Short || text == shortLine
 	}
+
 	return s, ok
 }

@@ -74,19 +74,24 @@ func (r *run) bareSession(ctx context.Context) error {
 	if err := r.close(ctx); err != nil {
 		return err
 	}
+
 	link, err := r.device.Link(ctx, r.images[0])
 	if err != nil {
 		return err
 	}
+
 	t, err := transport.Dial(ctx, link, transport.SessionOptions{Log: r.Log})
 	if err != nil {
 		return errors.Join(err, link.Close())
 	}
+
 	s := rpc.New(t, rpc.Options{Log: r.Log})
 	p, err := s.Platform(ctx)
+	// A runtime other than ours may lack the function that reports the platform.
 	if err != nil && !errors.Is(err, rpc.ErrNotFound) {
 		return errors.Join(err, s.Close(ctx))
 	}
+
 	r.session, r.platform = s, p
 	return nil
 }
@@ -96,6 +101,7 @@ func (r *run) open(ctx context.Context, variant int) error {
 	if err := r.close(ctx); err != nil {
 		return err
 	}
+
 	s, err := r.device.Open(ctx, r.images[variant])
 	r.session = s
 	return err
@@ -106,21 +112,28 @@ func (r *run) reset(ctx context.Context, found *Result) error {
 	if err != nil {
 		return err
 	}
+
 	r.report.Device, r.report.Programmer = f.Device, f.Programmer
+	// A wrong clock must not end the first step, so this session compares nothing.
 	if err := r.bareSession(ctx); err != nil {
 		return err
 	}
+
 	if err := r.answers(ctx); err != nil {
 		return err
 	}
+
 	began := time.Now()
 	_, err = r.call(ctx, "accept_check_fault")
 	if faultErr := new(fault.Error); !errors.As(err, &faultErr) {
 		return notReset(err)
 	}
+
+	// The session continues after a reset: this answer is the restarted firmware's.
 	if err := r.answers(ctx); err != nil {
 		return err
 	}
+
 	found.note("answers %v after its reset", time.Since(began).Round(time.Millisecond))
 	return nil
 }
@@ -134,10 +147,12 @@ func notReset(err error) error {
 }
 
 func (r *run) chipID(ctx context.Context, found *Result) error {
+	// This id was read before the reset of the previous step.
 	id := r.platform.ChipID
 	if err := r.bareSession(ctx); err != nil {
 		return err
 	}
+
 	second := r.platform.ChipID
 	switch {
 	case !bytes.Equal(id, second):
@@ -148,6 +163,7 @@ func (r *run) chipID(ctx context.Context, found *Result) error {
 	case isConstant(id):
 		return failure.Errorf(failure.WrongAnswer, "the id is %x: nothing was read", []byte(id))
 	}
+
 	r.report.Chip = hex.EncodeToString(id)
 	found.note("%x", []byte(id))
 	return nil
@@ -175,6 +191,7 @@ func (r *run) times(whole, short int) int {
 
 func (r *run) sessions(ctx context.Context, found *Result) error {
 	n := r.times(sessions, shortSessions)
+
 	began := time.Now()
 	for i := range n {
 		err := r.open(ctx, 0)
@@ -185,6 +202,7 @@ func (r *run) sessions(ctx context.Context, found *Result) error {
 			return fmt.Errorf("session %d of %d: %w", i+1, n, err)
 		}
 	}
+
 	found.note("%d sessions, %v each", n, (time.Since(began) / time.Duration(n)).Round(time.Millisecond))
 	return r.close(ctx)
 }
@@ -194,11 +212,14 @@ func (r *run) flashes(ctx context.Context, found *Result) error {
 		found.Skipped = "the image is loaded when the link opens"
 		return nil
 	}
+
 	if err := r.close(ctx); err != nil {
 		return err
 	}
+
 	n, cycled := r.times(flashes, shortFlashes), 0
 	erased, wrote := 0, int64(0)
+	// Another image each time, so that each flash has something to write.
 	for i := range n {
 		variant := (i + 1) % 2
 		report, off, err := r.flash(ctx, variant)
@@ -209,11 +230,13 @@ func (r *run) flashes(ctx context.Context, found *Result) error {
 		if err != nil {
 			return fmt.Errorf("flash %d of %d: %w", i+1, n, err)
 		}
+
 		erased, wrote = erased+report.Erased, wrote+report.Wrote
 		if off {
 			cycled++
 		}
 	}
+
 	found.note("%d flashes: %d sectors erased, %d bytes written", n, erased, wrote)
 	if cycled == 0 {
 		found.note("the power was not switched: desk.json has no power command for the device")
@@ -229,19 +252,24 @@ func (r *run) flash(ctx context.Context, variant int) (report device.FlashReport
 	if err != nil {
 		return report, false, err
 	}
+
 	if report, err = r.device.Flash(ctx, i); err != nil {
 		return report, false, err
 	}
+
 	if off, err = r.device.PowerCycle(ctx); err != nil {
 		return report, off, err
 	}
+
 	if err := r.open(ctx, variant); err != nil {
 		return report, off, err
 	}
+
 	n, err := r.call(ctx, "accept_variant")
 	if err == nil && n != int64(variant) {
 		err = failure.Errorf(failure.WrongAnswer, "image %d answers as image %d", variant, n)
 	}
+
 	return report, off, errors.Join(err, r.close(ctx))
 }
 

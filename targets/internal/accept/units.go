@@ -31,6 +31,7 @@ func (r *run) units(ctx context.Context, found *Result) error {
 	if err := r.close(ctx); err != nil {
 		return err
 	}
+
 	for _, name := range unitTests[:r.times(len(unitTests), shortUnitTests)] {
 		text, err := crt.Sources.Tests.ReadFile("test/test_" + name + ".c")
 		if err == nil {
@@ -40,6 +41,7 @@ func (r *run) units(ctx context.Context, found *Result) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
+
 	_, err := r.device.Flash(ctx, r.images[0]) // which the next steps open
 	return err
 }
@@ -50,31 +52,38 @@ func (r *run) unit(ctx context.Context, name string, text []byte, found *Result)
 	if err != nil {
 		return err
 	}
+
 	i, err := r.buildModel(ctx, a)
 	if failure.Of(err) == failure.DoesNotFit {
 		found.note("%s: not run, the image does not fit the board", name)
 		return nil
 	}
+
 	if err != nil {
 		return err
 	}
+
 	if _, err := r.device.Flash(ctx, i); err != nil {
 		return err
 	}
 	if r.session, err = r.device.Open(ctx, i); err != nil {
 		return err
 	}
+
 	line, err := r.call(ctx, "accept_unit")
 	if err != nil {
 		return err
 	}
+
 	if line < 0 {
 		found.note("%s: not run, the arena is too small", name)
 		return r.close(ctx)
 	}
+
 	if line > 0 {
 		return failure.Errorf(failure.WrongAnswer, "crt/test/test_%s.c:%d is wrong on this board", name, line)
 	}
+
 	found.note("%s: right", name)
 	return r.close(ctx)
 }
@@ -99,31 +108,40 @@ func unitArchive(name string, text []byte) (*mlf.Archive, error) {
 		sources[path.Base(file)] = data
 		return nil
 	}
+
 	err := fs.WalkDir(crt.Sources.Runtime, "src", func(file string, d fs.DirEntry, err error) error {
+		// None of the tests runs a graph.
 		if err != nil || d.IsDir() || strings.Contains(file, "graph_executor") {
 			return err
 		}
 		return read(crt.Sources.Runtime, file)
 	})
+
 	for _, file := range []string{"platform.h", "timer.h"} {
 		err = errors.Join(err, read(crt.Sources.Tests, "test/"+file))
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	renamed := renamedIn(sources)
 	files := []mlf.File{
 		{Name: "cmocka.h", Data: cmocka},
 		{Name: "unit.c", Data: unitRunner},
 		{Name: "unit_names.h", Data: unitNames(renamed)},
 	}
+
 	for file, text := range sources {
 		text = unitText(text, sources, renamed)
+		// #line keeps the numbers of __LINE__, by which a wrong assertion is reported.
 		if strings.HasSuffix(file, ".c") {
 			text = fmt.Appendf(nil, "#include \"unit_names.h\"\n#line 1 \"%s\"\n%s", file, text)
 		}
 		files = append(files, mlf.File{Name: "unit_" + file, Data: text})
 	}
+
+	// The map has no order, but equal inputs must make an equal archive.
 	slices.SortFunc(files, func(a, b mlf.File) int { return strings.Compare(a.Name, b.Name) })
 	return archive([]string{"accept_unit"}, files...)
 }
@@ -136,11 +154,14 @@ func renamedIn(sources map[string][]byte) map[string]bool {
 			renamed[string(word)] = true
 		}
 	}
+
+	// Macros do not collide in the linker, and a #define of their name would replace them.
 	for _, text := range sources {
 		for _, m := range macro.FindAllSubmatch(text, -1) {
 			delete(renamed, string(m[1]))
 		}
 	}
+
 	return renamed
 }
 
@@ -158,6 +179,7 @@ func unitText(text []byte, sources map[string][]byte, renamed map[string]bool) [
 		}
 		return line
 	})
+
 	return alias.ReplaceAllFunc(text, func(match []byte) []byte {
 		if of := alias.FindSubmatch(match)[1]; renamed[string(of)] {
 			return fmt.Appendf(nil, `alias("unit_%s")`, of)
