@@ -23,7 +23,9 @@ func (c *comparison) bits(u use) (f Finding, ok bool) {
 	if u.value.access {
 		return f, false
 	}
+
 	candidates := c.candidates(u)
+	// A name may mean several fields, such as one of each timer: one that fits confirms the number.
 	for _, field := range candidates {
 		if field.fits(u) {
 			return Finding{
@@ -31,6 +33,8 @@ func (c *comparison) bits(u use) (f Finding, ok bool) {
 			}, true
 		}
 	}
+
+	// Only a name that surely means a field can contradict it.
 	for _, field := range candidates {
 		if field.strong {
 			return Finding{
@@ -39,6 +43,7 @@ func (c *comparison) bits(u use) (f Finding, ok bool) {
 			}, true
 		}
 	}
+
 	return f, false
 }
 
@@ -57,10 +62,12 @@ func (f field) fits(u use) bool {
 		return v == f.LSB
 	case "mask":
 		return v == mask
+
 	}
 	if v&^mask == 0 {
 		return v != 0 || !u.value.bits
 	}
+
 	return !u.value.bits && (v == f.LSB || v < 1<<min(f.Width, 63)) // a value to be shifted
 }
 
@@ -72,12 +79,14 @@ var endings = map[string]string{
 // candidates returns the fields that a name may mean, of registers that the same file uses.
 func (c *comparison) candidates(u use) (list []field) {
 	name := strings.ToUpper(u.name)
+
 	form := ""
 	for ending, meaning := range endings {
 		if rest, ok := strings.CutSuffix(name, ending); ok {
 			name, form = rest, meaning
 		}
 	}
+
 	for _, m := range c.matched {
 		if m.file != u.file {
 			continue
@@ -87,11 +96,13 @@ func (c *comparison) candidates(u use) (list []field) {
 			if !ok {
 				continue
 			}
+
 			if strong, ok := m.means(of); ok {
 				list = append(list, field{f, m.peripheral.Name + "." + m.register.Name + "." + f.Name, strong, form})
 			}
 		}
 	}
+
 	return list
 }
 
@@ -99,12 +110,15 @@ func (c *comparison) candidates(u use) (list []field) {
 // those of peripheral and register; else if it is one of these or the beginning of the macro's.
 func (m match) means(of string) (strong, ok bool) {
 	peripheral, register := strings.ToUpper(m.peripheral.Name), strings.ToUpper(m.register.Name)
+	// Macros leave out the clusters before a register's name.
 	if i := strings.LastIndex(register, "."); i >= 0 {
 		register = register[i+1:]
 	}
+
 	macro := strings.ToUpper(m.macro)
 	if of == macro || of == peripheral+"_"+register {
 		return true, true
 	}
+
 	return false, of == register || of == peripheral || strings.HasPrefix(macro, of+"_")
 }

@@ -54,18 +54,23 @@ func newComparison(d *svd.Device, b *boards.Board) *comparison {
 			c.blocks = append(c.blocks, block{svd.Block{Start: first, Bytes: last.Address + last.Bytes - first}, p})
 		}
 	}
+
 	slices.SortStableFunc(c.blocks, func(a, b block) int { return cmp.Compare(a.Start, b.Start) })
+
 	for prefix, bits := range aliases {
 		if strings.HasPrefix(strings.ToUpper(d.Name), prefix) {
 			c.aliases = bits
 		}
 	}
+
 	return c
 }
 
 func (c *comparison) report(uses []use) *Report {
 	r := &Report{Board: c.board.Name, Device: c.device.Name}
+
 	var rest []use
+	// Bits and interrupts are compared last: their names mean registers and peripherals that addresses have matched.
 	for _, u := range uses {
 		switch {
 		case isInterrupt(u):
@@ -78,6 +83,7 @@ func (c *comparison) report(uses []use) *Report {
 			rest = append(rest, u)
 		}
 	}
+
 	for _, u := range rest {
 		if isInterrupt(u) {
 			r.Findings = append(r.Findings, c.interrupt(u))
@@ -87,9 +93,11 @@ func (c *comparison) report(uses []use) *Report {
 			r.Left++
 		}
 	}
+
 	if f, ok := c.vectors(); ok {
 		r.Findings = append(r.Findings, f)
 	}
+
 	r.Findings = withoutRepeated(r.Findings)
 	return r
 }
@@ -101,6 +109,8 @@ func withoutRepeated(list []Finding) []Finding {
 		file  string // "" of a macro
 		value uint64
 	}
+
+	// All macros first: one may stand after a line that uses its address.
 	listed := map[place]bool{}
 	for _, f := range list {
 		if f.Kind == Address && isName(f.Name) {
@@ -108,18 +118,23 @@ func withoutRepeated(list []Finding) []Finding {
 			listed[place{f.File, f.Value}] = true
 		}
 	}
+
 	list = slices.DeleteFunc(list, func(f Finding) bool {
 		if f.Kind != Address || isName(f.Name) {
 			return false
 		}
+
 		here := place{f.File, f.Value}
+		// An element of a table repeats only what its own file lists.
 		repeated := listed[here] || listed[place{value: f.Value}] && !isElement(f.Name)
 		listed[here] = true
 		return repeated
 	})
+
 	slices.SortStableFunc(list, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Name, b.Name))
 	})
+
 	return list
 }
 
@@ -146,9 +161,11 @@ func (c *comparison) isAddress(v value) bool {
 	if v.bits || v.number < leastAddress || v.number%4 != 0 {
 		return false
 	}
+
 	if c.inPeripherals(v.number) {
 		return true
 	}
+
 	p, r := c.find(v.number)
 	return len(r) > 0 && r[0].Address == v.number || p != nil && p.Base == v.number
 }
@@ -162,13 +179,17 @@ func (c *comparison) find(at uint64) (p *svd.Peripheral, r []*svd.Register) {
 		if at-b.Start >= b.Bytes {
 			continue
 		}
+
+		// Blocks overlap: one with a register there precedes one that only contains the address.
 		if registers := b.peripheral.At(at); len(registers) > 0 {
 			return b.peripheral, registers
 		}
+
 		if p == nil {
 			p = b.peripheral
 		}
 	}
+
 	return p, nil
 }
 
@@ -176,7 +197,10 @@ func (c *comparison) find(at uint64) (p *svd.Peripheral, r []*svd.Register) {
 func (c *comparison) address(u use) (f Finding, ok bool) {
 	at := u.value.number
 	f = Finding{Kind: Address, Name: u.name, File: u.file, Line: u.line, Value: at}
+
 	p, r := c.find(at)
+
+	// Only an address in no peripheral can be an alias, and only of a register.
 	if alias := at & c.aliases; p == nil && alias != 0 && c.inPeripherals(at) {
 		if q, s := c.find(at - alias); len(s) > 0 {
 			c.used[q.Name] = true
@@ -184,6 +208,7 @@ func (c *comparison) address(u use) (f Finding, ok bool) {
 			return f, true
 		}
 	}
+
 	switch {
 	case len(r) > 0:
 		c.used[p.Name] = true
@@ -210,6 +235,7 @@ func (c *comparison) address(u use) (f Finding, ok bool) {
 	default:
 		f.Doubt = "in no peripheral of the file"
 	}
+
 	return f, true
 }
 
@@ -228,6 +254,7 @@ func (c *comparison) nearest(p *svd.Peripheral, at uint64) string {
 			near = append(near, fmt.Sprintf("%s is at 0x%x", p.Registers[n].Name, p.Registers[n].Address-p.Base))
 		}
 	}
+
 	if len(near) == 0 {
 		return ""
 	}
@@ -240,6 +267,7 @@ func (c *comparison) before(at uint64) string {
 	if i == 0 {
 		return ""
 	}
+
 	b := c.blocks[i-1]
 	return fmt.Sprintf(": %s before it ends at 0x%x", b.peripheral.Name, b.Start+b.Bytes)
 }
@@ -257,6 +285,7 @@ func isInterrupt(u use) bool {
 func (c *comparison) interrupt(u use) Finding {
 	f := Finding{Kind: Interrupt, Name: u.name, File: u.file, Line: u.line, Value: u.value.number}
 	var names, owners []string
+
 	isUsed := false
 	for _, i := range c.device.Interrupts {
 		if i.Number == u.value.number {
@@ -264,8 +293,10 @@ func (c *comparison) interrupt(u use) Finding {
 			isUsed = isUsed || c.used[i.Peripheral]
 		}
 	}
+
 	slices.Sort(names)
 	f.At = strings.Join(slices.Compact(names), ", ")
+
 	switch {
 	case len(names) == 0:
 		f.Misfit = "the chip has no such interrupt"
@@ -281,20 +312,26 @@ const vectorsDefine = "CHIP_IRQS"
 // vectors compares the length of the vector table with the highest interrupt.
 func (c *comparison) vectors() (f Finding, ok bool) {
 	text, set := c.board.Defines[vectorsDefine]
+
 	n := len(c.device.Interrupts)
+
 	if !set || n == 0 {
 		return f, false
 	}
+
 	length, err := strconv.ParseUint(text, 0, 64)
 	if err != nil {
 		return f, false
 	}
+
 	origin := c.board.Origin["defines."+vectorsDefine]
 	f = Finding{Kind: Interrupt, Name: vectorsDefine, File: origin.File, Line: origin.Line, Value: length}
+	// Interrupts are sorted by number.
 	last := c.device.Interrupts[n-1]
 	f.At = fmt.Sprintf("the last interrupt is %s, %d", last.Name, last.Number)
 	if last.Number >= length {
 		f.Misfit = "the vector table ends before it"
 	}
+
 	return f, true
 }

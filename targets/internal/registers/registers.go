@@ -97,12 +97,14 @@ func (f Finding) String() string {
 	if f.Kind == Interrupt {
 		text = fmt.Sprintf("%s:%d: %s is %d: ", f.File, f.Line, f.Name, f.Value)
 	}
+
 	var parts []string
 	for _, s := range []string{f.At, f.Misfit, f.Doubt, f.Reason} {
 		if s != "" {
 			parts = append(parts, s)
 		}
 	}
+
 	return text + strings.Join(parts, "; ")
 }
 
@@ -117,6 +119,7 @@ func Compare(ctx context.Context, t Trial) (*Report, error) {
 	if t.Builder == nil {
 		t.Builder = &project.Builder{}
 	}
+
 	b, err := boards.Find(t.Board, t.Builder.Path)
 	if err != nil {
 		return nil, err
@@ -125,15 +128,18 @@ func Compare(ctx context.Context, t Trial) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	uses, err := t.read(ctx, b)
 	if err != nil {
 		return nil, err
 	}
+
 	c := newComparison(device, b)
 	r := c.report(uses)
 	if len(r.Findings) == 0 {
 		return nil, failure.Errorf(failure.Config, "board %s has no C of its own with registers", b.Name)
 	}
+
 	if err := r.exceptBoards(b); err != nil {
 		return r, err
 	}
@@ -151,6 +157,7 @@ func (r *Report) exceptBoards(b *boards.Board) error {
 					f.Except, f.Reason, matched = f.Misfit != "" || f.Doubt != "", e.Reason, true
 				}
 			}
+
 			if !matched {
 				return b.Contradiction("svd_except", fmt.Sprintf("%s is no number of this board's C%s", name,
 					jsonfile.DidYouMean(name, r.names())))
@@ -183,6 +190,7 @@ func (r *Report) except(names []string) error {
 				f.Except, matched = true, true
 			}
 		}
+
 		if !matched {
 			return failure.New(failure.Config, "leave it out", "exception %s: no such macro misfits%s", name,
 				jsonfile.DidYouMean(name, open))
@@ -198,20 +206,24 @@ func (t Trial) read(ctx context.Context, b *boards.Board) ([]use, error) {
 		return nil, fmt.Errorf("registers: %w", err)
 	}
 	defer folder.Remove()
+
 	model, err := mlf.Parse(samples.Name, samples.Archive()) // a project needs one
 	if err != nil {
 		return nil, err
 	}
+
 	p, err := t.Builder.Generate(ctx, filepath.Join(folder.Dir, "project"), project.Spec{
 		Board: t.Board, Template: t.Template, Archive: model,
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	defer p.Close()
 	r := newReader(p, b)
 	if err := r.all(ctx); err != nil {
 		return nil, fmt.Errorf("board %s: %w", b.Name, err)
 	}
+
 	return r.uses, nil
 }

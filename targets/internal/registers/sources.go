@@ -66,14 +66,17 @@ func newReader(p *project.Project, b *boards.Board) *reader {
 	if b.ELF.Class == 64 {
 		r.mask = 1<<64 - 1
 	}
+
 	for _, s := range b.Sources {
 		if isChips(s) {
 			r.chips[boardfile.InProject(s.Name)] = s.Name
 		}
 	}
+
 	if b.Startup.Name != "" {
 		r.chips[boardfile.InProject(b.Startup.Name)] = b.Startup.Name
 	}
+
 	return r
 }
 
@@ -83,11 +86,13 @@ func (r *reader) ownName(file string) (name string, ok bool) {
 	if name, ok = r.chips[file]; ok {
 		return name, true
 	}
+
 	for _, folder := range r.board.Include {
 		if below, ok := strings.CutPrefix(file, boardfile.InProject(folder.Name)+"/"); ok {
 			return path.Join(folder.Name, below), true
 		}
 	}
+
 	return "", false
 }
 
@@ -95,12 +100,15 @@ func (r *reader) ownName(file string) (name string, ok bool) {
 func (r *reader) all(ctx context.Context) error {
 	sources := r.board.Sources
 	if r.board.Startup.Name != "" {
+		// Clip: append must not write into the array of the board's sources.
 		sources = append(slices.Clip(sources), r.board.Startup)
 	}
+
 	for _, s := range sources {
 		if extension := path.Ext(s.Name); !isChips(s) || extension != ".c" && extension != ".S" {
 			continue
 		}
+
 		if err := r.source(ctx, s.Name); err != nil {
 			return fmt.Errorf("source %s: %w", s.Name, err)
 		}
@@ -115,26 +123,32 @@ func (r *reader) source(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+
+	// A vendor's header has thousands of macros: only those that this code uses are asked for.
 	used, err := r.project.Preprocess(ctx, name, "", "-dU")
 	if err != nil {
 		return err
 	}
+
 	expanded := map[string]bool{}
 	for line := range strings.Lines(used) {
 		if m := objectMacro.FindStringSubmatch(line); m != nil {
 			expanded[m[1]] = true
 		}
 	}
+
 	defined, accesses, err := r.text(text)
 	if err != nil {
 		return err
 	}
+
 	var ask strings.Builder
 	for _, macro := range slices.Sorted(maps.Keys(defined)) {
 		if expanded[macro] {
 			fmt.Fprintf(&ask, "\n%s%s %s %s\n", mark, macro, mark, macro)
 		}
 	}
+
 	if ask.Len() > 0 {
 		answers, err := r.project.Preprocess(ctx, name, ask.String())
 		if err != nil {
@@ -142,6 +156,7 @@ func (r *reader) source(ctx context.Context, name string) error {
 		}
 		accesses = append(accesses, r.expansions(answers, defined)...)
 	}
+
 	return r.evaluate(ctx, name, accesses)
 }
 
@@ -154,16 +169,19 @@ func (r *reader) expansions(text string, defined map[string]definition) (list []
 	parts := strings.Split(text, mark)
 	for i := 1; i+1 < len(parts); i += 2 {
 		name, text := strings.TrimSpace(parts[i]), strings.TrimSpace(parts[i+1])
+
 		file, line := r.place(name, defined[name])
 		elements, isList := strings.CutPrefix(text, "{")
 		if !isList {
 			list = append(list, expression{use{name: name, file: file, line: line}, text})
 			continue
 		}
+
 		for i, element := range strings.Split(strings.TrimSuffix(elements, "}"), ",") {
 			list = append(list, expression{use{name: fmt.Sprintf("%s[%d]", name, i), file: file, line: line}, element})
 		}
 	}
+
 	return list
 }
 
@@ -218,20 +236,26 @@ func (r *reader) evaluate(ctx context.Context, source string, list []expression)
 	if err != nil {
 		return err
 	}
+
 	symbols, err := f.Symbols()
 	for _, s := range symbols {
+		// The object has other symbols, too.
 		i, access := 0, 0
 		if n, _ := fmt.Sscanf(s.Name, "boardsmith_%d_%d", &i, &access); n < 2 {
 			continue
 		}
+
 		data, err := f.Sections[s.Section].Data()
 		if err != nil {
 			return err
 		}
+
+		// The object has the complement of the number.
 		u := list[i].use
 		u.value = value{^f.ByteOrder.Uint64(data[s.Value:]) & r.mask, access == 1, isBits(list[i].text)}
 		r.add(u)
 	}
+
 	return err
 }
 
@@ -253,6 +277,7 @@ func (r *reader) place(name string, d definition) (file string, line int) {
 		origin := r.board.Origin["defines."+name]
 		return origin.File, origin.Line
 	}
+
 	file, _ = r.ownName(d.file)
 	return file, d.line
 }
@@ -266,8 +291,11 @@ var (
 // accesses in the code of these files.
 func (r *reader) text(text string) (map[string]definition, []expression, error) {
 	defined, accesses := map[string]definition{}, []expression(nil)
+
 	var code enumerators
 	file, line := "", 0
+
+	// A line may be longer than the scanner's own limit.
 	lines := bufio.NewScanner(strings.NewReader(text))
 	lines.Buffer(nil, len(text)+1)
 	for ; lines.Scan(); line++ {
@@ -277,19 +305,24 @@ func (r *reader) text(text string) (map[string]definition, []expression, error) 
 			if err != nil {
 				return nil, nil, errors.New("the preprocessor's line number " + m[1])
 			}
+			// The marker has the number of the next line, and the loop adds one.
 			file, line = path.Clean(m[2]), n-1
 			continue
 		}
+
 		name, own := r.ownName(file)
 		if m := objectMacro.FindStringSubmatch(s); m != nil {
+			// crt_config.h has other settings, too.
 			_, set := r.board.Defines[m[1]]
 			if own || file == configFile && set {
 				defined[m[1]] = definition{file, line}
 			}
 			continue
 		}
+
 		if own && !strings.HasPrefix(s, "#") {
 			code.line(s, name, line)
+
 			for _, access := range dereference.FindAllString(s, -1) {
 				if number := addressOf(access); number != "" {
 					accesses = append(accesses, expression{use{name: number, file: name, line: line}, access})
@@ -297,9 +330,12 @@ func (r *reader) text(text string) (map[string]definition, []expression, error) 
 			}
 		}
 	}
+
+	// Which interrupts the code uses is known after all of it was read.
 	for _, u := range code.interrupts() {
 		r.add(u)
 	}
+
 	return defined, accesses, lines.Err()
 }
 
@@ -314,14 +350,18 @@ type enumerators struct {
 
 func (e *enumerators) line(code, file string, line int) {
 	constants := enumerator.FindAllStringSubmatch(code, -1)
+
 	for _, m := range constants {
 		if n, err := strconv.ParseUint(m[2], 10, 16); err == nil {
 			e.defined = append(e.defined, use{m[1], file, line, value{number: n}})
 		}
 	}
+
+	// A line that defines constants uses none.
 	if len(constants) > 0 || !strings.Contains(code, "_IRQn") {
 		return
 	}
+
 	if e.words == nil {
 		e.words = map[string]bool{}
 	}

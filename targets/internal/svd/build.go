@@ -82,6 +82,7 @@ func (b *builder) all() error {
 	if err != nil {
 		return fmt.Errorf("size: %w", err)
 	}
+
 	for i := range b.root.Peripherals {
 		n := &b.root.Peripherals[i]
 		err := b.repeat(n, func(name string, offset uint64) error { return b.peripheral(n, name, offset, size) })
@@ -89,6 +90,7 @@ func (b *builder) all() error {
 			return fmt.Errorf("peripheral %s: %w", strings.TrimSpace(n.Name), err)
 		}
 	}
+
 	b.device.finish()
 	return nil
 }
@@ -98,17 +100,21 @@ func (b *builder) derived(n *node, in *scope, depth int) (*node, error) {
 	if n.From == "" {
 		return n, nil
 	}
+
 	if depth > maxNesting {
 		return nil, fmt.Errorf("derivedFrom %s: a cycle, or more than %d steps", n.From, maxNesting)
 	}
+
 	from, place := b.find(n.From, n, in)
 	if from == nil {
 		return nil, fmt.Errorf("derivedFrom %s: there is no such element", n.From)
 	}
+
 	parent, err := b.derived(from, place, depth+1)
 	if err != nil {
 		return nil, err
 	}
+
 	return parent.under(n), nil
 }
 
@@ -135,29 +141,39 @@ func (n *node) under(child *node) *node {
 			*f.to = f.from
 		}
 	}
+
+	// A list of the child's own replaces the parent's.
 	if len(child.children()) == 0 {
 		all.Registers, all.Clusters, all.Inner, all.InnerMore = n.Registers, n.Clusters, n.Inner, n.InnerMore
 	}
+
 	if len(all.Fields) == 0 {
 		all.Fields = n.Fields
 	}
+
 	if len(all.Blocks) == 0 {
 		all.Blocks = n.Blocks
 	}
+
 	return &all
 }
 
 // find returns the element of a derivedFrom: in the same place as n, or by its path from the device.
 func (b *builder) find(path string, n *node, in *scope) (*node, *scope) {
 	words := strings.Split(path, ".")
+	// Without a scope it is a peripheral, which is derived from another one.
 	if in == nil {
 		return b.named(b.root, path, n), nil
 	}
+
+	// The nearest scope comes first: clusters may have equal names for their registers.
 	for s := in; s != nil; s = s.up {
 		if child := b.descend(s.node, words, n); child != nil {
 			return child, s
 		}
 	}
+
+	// Else the path begins with a peripheral.
 	if p := b.named(b.root, words[0], nil); p != nil && len(words) > 1 {
 		// what a peripheral is itself derived from counts with it
 		expanded, err := b.derived(p, nil, 1)
@@ -166,6 +182,7 @@ func (b *builder) find(path string, n *node, in *scope) (*node, *scope) {
 		}
 		return b.descend(expanded, words[1:], n), &scope{node: expanded}
 	}
+
 	return nil, nil
 }
 
@@ -181,6 +198,7 @@ func (b *builder) descend(n *node, words []string, but *node) *node {
 // named returns the element of that name directly in n, other than but.
 func (b *builder) named(n *node, name string, but *node) *node {
 	index, ok := b.names[n]
+	// An index: a search of the list for each derivedFrom would take the square of its length.
 	if !ok {
 		index = map[string]*node{}
 		for _, child := range n.children() {
@@ -193,6 +211,8 @@ func (b *builder) named(n *node, name string, but *node) *node {
 		}
 		b.names[n] = index
 	}
+
+	// An element is not its own origin.
 	if index[name] == but {
 		return nil
 	}
@@ -203,14 +223,17 @@ func (b *builder) peripheral(n *node, name string, offset, size uint64) error {
 	if err := b.count(); err != nil {
 		return err
 	}
+
 	expanded, err := b.derived(n, nil, 0)
 	if err != nil {
 		return err
 	}
+
 	base, err := number(expanded.Base)
 	if err != nil {
 		return fmt.Errorf("baseAddress: %w", err)
 	}
+
 	p := Peripheral{Name: name, Base: base + offset}
 	for _, block := range expanded.Blocks {
 		start, err := number(block.Offset)
@@ -223,6 +246,7 @@ func (b *builder) peripheral(n *node, name string, offset, size uint64) error {
 		}
 		p.Blocks = append(p.Blocks, Block{p.Base + start, bytes})
 	}
+	// Interrupts are not inherited: each peripheral has its own.
 	for _, i := range n.Interrupts {
 		number, err := number(i.Value)
 		if err != nil {
@@ -230,12 +254,15 @@ func (b *builder) peripheral(n *node, name string, offset, size uint64) error {
 		}
 		b.device.Interrupts = append(b.device.Interrupts, Interrupt{strings.TrimSpace(i.Name), number, name})
 	}
+
 	if size, err = optional(expanded.Size, size); err != nil {
 		return fmt.Errorf("size: %w", err)
 	}
+
 	if err := b.contents(&p, &scope{node: expanded, base: p.Base, size: size}, 0); err != nil {
 		return err
 	}
+
 	b.device.Peripherals = append(b.device.Peripherals, p)
 	return nil
 }
@@ -245,6 +272,7 @@ func (b *builder) contents(p *Peripheral, in *scope, depth int) error {
 	if depth > maxNesting {
 		return fmt.Errorf("clusters in clusters, more than %d deep", maxNesting)
 	}
+
 	for _, n := range in.node.children() {
 		expanded, err := b.derived(n, in, 0)
 		if err == nil {
@@ -252,6 +280,7 @@ func (b *builder) contents(p *Peripheral, in *scope, depth int) error {
 				return b.element(p, in, n, expanded, name, offset, depth)
 			})
 		}
+
 		if err != nil {
 			return fmt.Errorf("%s%s: %w", in.name, strings.TrimSpace(n.Name), err)
 		}
@@ -264,6 +293,7 @@ func (b *builder) element(p *Peripheral, in *scope, n, whole *node, name string,
 	if err := b.count(); err != nil {
 		return err
 	}
+
 	offset, err := number(whole.Offset)
 	if err != nil {
 		return fmt.Errorf("addressOffset: %w", err)
@@ -273,16 +303,20 @@ func (b *builder) element(p *Peripheral, in *scope, n, whole *node, name string,
 	if err != nil {
 		return fmt.Errorf("size: %w", err)
 	}
+
 	if size == 0 || size > 8*maxRegisterBytes {
 		return fmt.Errorf("size: %d bits", size)
 	}
+
 	if n.XMLName.Local == "cluster" {
 		return b.contents(p, &scope{whole, in.name + name + ".", at, size, in}, depth+1)
 	}
+
 	r := Register{Name: in.name + name, Address: at, Bytes: (size + 7) / 8}
 	if r.Fields, err = b.fieldsOf(whole); err != nil {
 		return err
 	}
+
 	p.Registers = append(p.Registers, r)
 	return nil
 }
@@ -299,9 +333,11 @@ func (b *builder) fieldsOf(n *node) (list []Field, err error) {
 				f = from.under(f)
 			}
 		}
+
 		err := b.repeat(f, func(name string, offset uint64) error {
 			field, err := f.bits(offset)
 			field.Name = name
+			// Counted here, because an array in the file stands for many fields.
 			if b.fields++; err == nil && b.fields > maxFields {
 				err = fmt.Errorf("more than %d fields", maxFields)
 			}
@@ -329,28 +365,37 @@ func (b *builder) repeat(n *node, do func(name string, offset uint64) error) err
 	if strings.TrimSpace(n.Dim) == "" {
 		return do(name, 0)
 	}
+
 	count, err := number(n.Dim)
 	if err != nil {
 		return fmt.Errorf("dim: %w", err)
 	}
+
 	step, err := number(n.Increment)
 	if err != nil {
 		return fmt.Errorf("dimIncrement: %w", err)
 	}
+
+	// Before anything of that size is allocated.
 	if count > maxElements {
 		return fmt.Errorf("dim: %d elements", count)
 	}
+
 	indices := indices(n.Index, int(count))
+
 	for i := range count {
+		// Without indices that fit, elements are numbered from 0.
 		index := strconv.FormatUint(i, 10)
 		if indices != nil {
 			index = indices[i]
 		}
+
 		full := strings.NewReplacer("[%s]", "["+index+"]", "%s", index).Replace(name)
 		if err := do(full, i*step); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -362,11 +407,13 @@ func indices(text string, count int) []string {
 		last, err2 := strconv.Atoi(to)
 		if err1 == nil && err2 == nil && last-first+1 == count {
 			all := make([]string, count)
+
 			for i := range all {
 				all[i] = strconv.Itoa(first + i)
 			}
 			return all
 		}
+
 		if len(from) == 1 && len(to) == 1 && int(to[0])-int(from[0])+1 == count {
 			all := make([]string, count)
 			for i := range all {
@@ -374,12 +421,15 @@ func indices(text string, count int) []string {
 			}
 			return all
 		}
+
 		return nil
 	}
+
 	all := strings.Split(text, ",")
 	for i := range all {
 		all[i] = strings.TrimSpace(all[i])
 	}
+
 	if len(all) != count || slices.Contains(all, "") {
 		return nil
 	}
@@ -389,17 +439,21 @@ func indices(text string, count int) []string {
 // bits reads the position of a field, which SVD states in one of three ways.
 func (n *node) bits(offset uint64) (Field, error) {
 	low, high := n.Lsb, n.Msb
+	// A bitRange is written [high:low].
 	if n.BitRange != "" {
 		high, low, _ = strings.Cut(strings.Trim(strings.TrimSpace(n.BitRange), "[]"), ":")
 	}
+
 	first := n.BitOffset
 	if first == "" {
 		first = low
 	}
+
 	lsb, err := number(first)
 	if err != nil {
 		return Field{}, err
 	}
+
 	width := uint64(1)
 	if n.BitOffset != "" {
 		width, err = optional(n.BitWidth, 1)
@@ -408,23 +462,28 @@ func (n *node) bits(offset uint64) (Field, error) {
 	} else {
 		width = msb - lsb + 1
 	}
+
 	lsb += offset
 	if err == nil && (width == 0 || width > 64 || lsb > 1024) {
 		err = fmt.Errorf("%d bits from bit %d on", width, lsb)
 	}
+
 	return Field{LSB: lsb, Width: width}, err
 }
 
 // number reads a number of SVD's: decimal, 0x, # or 0b for binary.
 func number(text string) (uint64, error) {
 	t := strings.ToLower(strings.TrimPrefix(strings.TrimSpace(text), "+"))
+
 	if rest, ok := strings.CutPrefix(t, "#"); ok {
 		t = "0b" + rest
 	}
+	// Not base 0: a leading zero does not make a number octal here.
 	if !strings.HasPrefix(t, "0x") && !strings.HasPrefix(t, "0b") {
 		n, err := strconv.ParseUint(t, 10, 64)
 		return n, bare(t, err)
 	}
+
 	n, err := strconv.ParseUint(t, 0, 64)
 	return n, bare(t, err)
 }

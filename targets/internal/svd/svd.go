@@ -51,11 +51,13 @@ type Block struct {
 // At returns the registers that have an address: several where one has different meanings at different times.
 func (p *Peripheral) At(address uint64) (list []*Register) {
 	after := sort.Search(len(p.Registers), func(i int) bool { return p.Registers[i].Address > address })
+	// Registers overlap: a long one may begin before others that end earlier.
 	for i := after - 1; i >= 0 && address-p.Registers[i].Address < maxRegisterBytes; i-- {
 		if r := &p.Registers[i]; address-r.Address < r.Bytes {
 			list = append(list, r)
 		}
 	}
+
 	slices.Reverse(list)
 	return list
 }
@@ -91,6 +93,7 @@ func ReadFile(name string) (*Device, error) {
 		return nil, failure.Errorf(failure.Config, "SVD file: %w", err)
 	}
 	defer f.Close()
+
 	d, err := Read(f)
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "%s: %w", name, err)
@@ -111,6 +114,7 @@ func (l *limited) Read(b []byte) (int, error) {
 	if l.left <= 0 {
 		return 0, errSize
 	}
+
 	n, err := l.r.Read(b[:min(int64(len(b)), l.left)])
 	l.left -= int64(n)
 	return n, err
@@ -140,6 +144,7 @@ func (c *counted) Token() (xml.Token, error) {
 
 func line(d *xml.Decoder) int {
 	n, _ := d.InputPos()
+
 	return n
 }
 
@@ -153,17 +158,22 @@ func read(r io.Reader, limit int64, most int) (*Device, error) {
 		}
 		return nil, fmt.Errorf("not an SVD file: %w", err)
 	}
+
 	if root.XMLName.Local != "device" {
 		return nil, fmt.Errorf("not an SVD file: its root is <%s>, not <device>", root.XMLName.Local)
 	}
+
 	d := &Device{Name: strings.TrimSpace(root.Name)}
 	b := &builder{device: d, root: &root}
+
 	if err := b.all(); err != nil {
 		return nil, err
 	}
+
 	if len(d.Peripherals) == 0 {
 		return nil, errors.New("it describes no peripherals")
 	}
+
 	return d, nil
 }
 
@@ -186,6 +196,7 @@ func (l *latin) Read(b []byte) (int, error) {
 			b[i] = '?'
 		}
 	}
+
 	return n, err
 }
 
@@ -193,6 +204,7 @@ func (l *latin) Read(b []byte) (int, error) {
 func (d *Device) finish() {
 	for i := range d.Peripherals {
 		p := &d.Peripherals[i]
+
 		slices.SortStableFunc(p.Registers, func(a, b Register) int { return compare(a.Address, b.Address) })
 		if len(p.Blocks) == 0 {
 			end := p.Base
@@ -202,12 +214,14 @@ func (d *Device) finish() {
 			p.Blocks = []Block{{p.Base, end - p.Base}}
 		}
 	}
+
 	slices.SortStableFunc(d.Interrupts, func(a, b Interrupt) int {
 		if a.Number != b.Number {
 			return compare(a.Number, b.Number)
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
+
 	d.Interrupts = slices.CompactFunc(d.Interrupts, func(a, b Interrupt) bool {
 		return a.Number == b.Number && a.Name == b.Name && a.Peripheral == b.Peripheral
 	})
