@@ -35,9 +35,11 @@ func (t *Job) readArchives(folder string) (a archives, err error) {
 	if a.names, err = candidateFiles(folder); err != nil {
 		return a, err
 	}
+
 	if a.inputs, err = inputs.NamedArrays("INPUT", t.In.Input); err != nil {
 		return a, err
 	}
+
 	a.best = t.Confirm
 	a.want, err = inputs.NamedArrays("EXPECT", t.Expect)
 	return a, err
@@ -49,15 +51,20 @@ func (t *Job) candidates(ctx context.Context, folder string) (err error) {
 	if err != nil {
 		return err
 	}
+
 	t.folder(filepath.Base(abspath.Of(folder)))
+
 	if t.DryRun {
 		return t.Would("measure %s on %s, in %s", valuetext.Count(len(a.names), "candidate"), t.In.Board.Value, t.dir)
 	}
+
 	run, err := t.open(ctx, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
+
+	// The folder may have results of archives that are gone: they must not be among the fastest.
 	ids := map[string]bool{}
 	for _, name := range a.names {
 		ids[candidateName(name)] = true
@@ -65,14 +72,17 @@ func (t *Job) candidates(ctx context.Context, folder string) (err error) {
 	if err := run.LeaveOut(func(c tune.Candidate) bool { return !ids[c.ID] }); err != nil {
 		return err
 	}
+
 	notStored, bad, err := t.measureAll(ctx, run, a)
 	if err != nil {
 		return err
 	}
+
 	results, err := run.Results()
 	if err != nil {
 		return err
 	}
+
 	return t.concludeArchives(a, run.Kinds(), append(results, notStored...), bad)
 }
 
@@ -82,13 +92,16 @@ func (t *Job) measureAll(
 	ctx context.Context, run *tune.Run, a archives,
 ) (notStored []tune.Result, bad int, err error) {
 	kinds := run.Kinds()
+
 	t.view.setTotal(len(a.names) * len(kinds))
+
 	unread := map[string]bool{}
 	report := func(name string, err error) {
 		bad++
 		unread[candidateName(name)] = true
 		t.notMeasured(name, kinds, err)
 	}
+
 	a.names = slices.DeleteFunc(slices.Clone(a.names), func(name string) bool { // before any is measured
 		_, err := a.candidate(name)
 		if err != nil {
@@ -96,22 +109,28 @@ func (t *Job) measureAll(
 		}
 		return err != nil
 	})
+
 	for r, err := range run.All(ctx, a.candidates(kinds, report)) {
 		if err != nil {
 			return notStored, bad, t.stopped(ctx, err, t.view.finishedIDs())
 		}
+		// A run stores no failure that another attempt may not have.
 		if r.Failure != nil && r.Failure.Retry {
 			notStored = append(notStored, r)
 		}
 		t.view.addResult(r)
 		t.resultLine(r)
 	}
+
+	// Earlier results of these archives are of another content.
 	if err := run.LeaveOut(func(c tune.Candidate) bool { return unread[c.ID] }); err != nil {
 		return notStored, bad, err
 	}
+
 	if a.best == 0 {
 		return notStored, bad, nil
 	}
+
 	confirmed, err := run.Confirm(ctx, a.best)
 	for _, r := range confirmed {
 		if r.Failure != nil && r.Failure.Retry {
@@ -128,12 +147,17 @@ func (t *Job) concludeArchives(a archives, kinds []string, done []tune.Result, b
 	if err := t.printResults(done); err != nil {
 		return err
 	}
+
+	// The table shows all, but success is that of this command's boards.
 	done = slices.DeleteFunc(done, func(r tune.Result) bool { return !slices.Contains(kinds, r.Kind) })
+
 	end := jsonlines.TunedCandidates{Folder: t.dir}
 	end.Candidates, end.Failed = counts(done)
+
 	if a.best > 0 {
 		end.Correlations = t.printCorrelations(done)
 	}
+
 	if err := cmp.Or(unmeasured(done), allFailed(done)); err != nil {
 		return err
 	}
@@ -142,10 +166,12 @@ func (t *Job) concludeArchives(a archives, kinds []string, done []tune.Result, b
 			return err
 		}
 	}
+
 	if bad > 0 {
 		return failure.New(failure.Config, "after they are corrected, the same command measures them",
 			"%s: %d of %d archives not measured", a.folder, bad, len(a.names))
 	}
+
 	t.JSONLine(end)
 	return nil
 }
@@ -180,16 +206,20 @@ func candidateFiles(dir string) ([]string, error) {
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "CANDIDATES: %w", err)
 	}
+
 	var names []string
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".tar") || strings.HasSuffix(e.Name(), ".tar.gz") {
 			names = append(names, filepath.Join(dir, e.Name()))
 		}
 	}
+
 	if len(names) == 0 {
 		return nil, failure.New(failure.Config, "it has to hold archives of one operator each, .tar or .tar.gz",
 			"CANDIDATES: no archive in %s", dir)
 	}
+
+	// A candidate's name is its key in the run, and two endings may follow it.
 	byName := map[string]string{}
 	for _, path := range names {
 		name := candidateName(path)
@@ -199,6 +229,7 @@ func candidateFiles(dir string) ([]string, error) {
 		}
 		byName[name] = path
 	}
+
 	return names, nil
 }
 

@@ -29,33 +29,42 @@ func (t *Job) network(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	t.folder(inputs.ProjectName(t.In.Model.Value, t.In.ModelName.Value))
+
 	if t.DryRun {
 		return t.Would("measure %s with at most %d choices of compiler flags on %s, in %s",
 			inputs.ArchiveName(t.In.Model.Value), n.Trials, t.In.Board.Value, t.dir)
 	}
+
 	t.view = newView(t.Console, n.Trials)
 	n.OnEvent = t.view.add
 	t.bar = t.Start("tune", 0)
 	t.bar.ShowLines(t.view.lines)
+
 	trials, err := search.Flags(ctx, t.dir, t.Desk, t.boards, n)
 	t.bar.End()
+
 	if err != nil {
 		return t.stopped(ctx, err, len(trials))
 	}
+
 	for _, trial := range trials {
 		t.resultLine(trial.Result)
 	}
+
 	return t.printFront(n.Spec, trials)
 }
 
 // readNetwork reads the search from the environment.
 func (t *Job) readNetwork() (n search.Network, err error) {
+	// All boards are of one kind, so the first one's name is that of the build.
 	name, _, _ := strings.Cut(t.boards[0], "=")
 	n = search.Network{Trials: t.Trials, Builder: t.Builder, Limit: t.In.Timeout, Retry: t.Retry, Spec: project.Spec{
 		Board: name, Model: t.In.Model.Value, ModelName: t.In.ModelName.Value, Template: t.In.Template.Value,
 		Options: t.In.Options, Libraries: t.In.Libraries,
 	}}
+
 	a, err := mlf.Open(n.Spec.Model)
 	if err != nil {
 		return n, err
@@ -64,6 +73,7 @@ func (t *Job) readNetwork() (n search.Network, err error) {
 	if err != nil {
 		return n, err
 	}
+
 	if t.In.Input != "" {
 		n.Inputs, err = inputs.ReadArrays("INPUT", t.In.Input, t.In.Names, m)
 	} else {
@@ -72,6 +82,7 @@ func (t *Job) readNetwork() (n search.Network, err error) {
 	if err != nil {
 		return n, err
 	}
+
 	n.Want, err = inputs.NamedArrays("EXPECT", t.Expect)
 	return n, err
 }
@@ -82,7 +93,9 @@ func checkOperators(dir, id string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, r := range all {
+		// Only a search of flags records this field.
 		var record struct {
 			Flags *string `json:"operator_flags"`
 		}
@@ -105,17 +118,22 @@ func (t *Job) printFront(spec project.Spec, trials []search.NetworkTrial) error 
 	if len(front) == 0 {
 		return failure.Errorf(failure.Internal, "no choice of flags could be measured")
 	}
+
 	name := "time"
 	if trials[0].Result.Instruction > 0 {
 		name = "instructions"
 	} else if trials[0].Result.Platform.Clock == "" {
 		name = "unverified"
 	}
+
 	t.Printf("%-14s %12s %12s %10s  %s", "", name, "flash bytes", "RAM bytes", "operator_flags")
+
 	row := func(label string, n search.NetworkTrial) {
 		text := strings.TrimSuffix(cost(n.Result), " instructions")
 		t.Printf("%-14s %12s %12d %10d  %s", label, text, n.Flash, n.RAM, n.Flags)
 	}
+
+	// The first trial is without flags, so all others compare with it.
 	row("untuned", trials[0])
 	for i, n := range front {
 		label := ""
@@ -124,14 +142,17 @@ func (t *Job) printFront(spec project.Spec, trials []search.NetworkTrial) error 
 		}
 		row(label, n)
 	}
+
 	best := front[0]
 	spec.Options.OperatorFlags = best.Flags
 	file := filepath.Join(t.dir, bestOptions)
 	if err := writeOptions(file, spec.Options); err != nil {
 		return err
 	}
+
 	t.Printf("tune: %.2f times as fast with OPTIONS=%s; %s has it for boardsmith.json",
 		trials[0].Result.Time.Median/best.Result.Time.Median, command.Quote("operator_flags="+best.Flags), file)
+
 	t.JSONLine(jsonlines.TunedModel{
 		OperatorFlags: best.Flags, Median: best.Result.Time.Median, Flash: best.Flash, RAM: best.RAM,
 		Untuned: trials[0].Result.Time.Median, Candidates: len(trials), Folder: t.dir,

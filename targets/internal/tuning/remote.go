@@ -26,6 +26,7 @@ func (t *Job) readRemotes() error {
 		}
 		return nil
 	}
+
 	keys := strings.Split(t.Key, ",")
 	switch {
 	case t.Key == "":
@@ -33,18 +34,22 @@ func (t *Job) readRemotes() error {
 		for _, word := range t.boards {
 			keys = append(keys, keyOf(word))
 		}
+	// Without BOARD, the keys are the boards' names.
 	case t.In.NamedBoard == "":
 		t.boards = keys
 		t.In.Board.Value = t.Key
+	// One board and several keys: several devices of one kind.
 	case len(t.boards) == 1:
 		for range keys[1:] {
 			t.boards = append(t.boards, t.boards[0])
 		}
 	}
+
 	if len(keys) != len(t.boards) {
 		return failure.New(failure.Config, "separate the keys by commas, in the order of BOARD",
 			"KEY has %d keys for %d boards", len(keys), len(t.boards))
 	}
+
 	for i, word := range t.boards {
 		if strings.Contains(word, "=") {
 			return failure.New(failure.Config, "give the device a KEY of its own where it is served",
@@ -52,5 +57,6 @@ func (t *Job) readRemotes() error {
 		}
 		t.remotes = append(t.remotes, tune.Remote{Tracker: t.Tracker, Key: keys[i], Board: word, Priority: t.Priority})
 	}
+
 	return nil
 }

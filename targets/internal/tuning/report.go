@@ -46,20 +46,25 @@ func Report(c *console.Console, v ReportInputs, wear []device.DeviceWear) error 
 		if err != nil {
 			return failure.New(failure.Config, "choose the folder of a run", "RUN: %w", err)
 		}
+		// Two names may lead to one folder, whose results would count twice.
 		if slices.ContainsFunc(folders, func(other fs.FileInfo) bool { return os.SameFile(info, other) }) {
 			return failure.New(failure.Config, "name each run once", "RUN=%s names %s twice", v.Run, dir)
 		}
+
 		folders = append(folders, info)
 		runs = append(runs, report.Run{Name: filepath.ToSlash(filepath.Clean(dir)), Results: results})
 		all = append(all, results...)
 	}
+
 	wear = slices.DeleteFunc(wear, func(d device.DeviceWear) bool {
 		return !slices.ContainsFunc(all, func(r tune.Result) bool { return r.Kind == d.Board })
 	})
 	runs[0].Wear = wear
+
 	p := Pages{Console: c, ReportInputs: v}
 	p.Describe = "of " + valuetext.Count(len(all), "result") + " in " + valuetext.Count(len(runs), "run")
 	p.Line = jsonlines.Report{Runs: len(runs), Candidates: len(all)}
+
 	return p.Write(func(w io.Writer) error { return report.WriteHTML(w, runs...) },
 		func(w io.Writer) error { return report.WriteCSV(w, all) })
 }
@@ -75,9 +80,11 @@ type Pages struct {
 // Write writes the files.
 func (p Pages) Write(page, table func(io.Writer) error) error {
 	p.Line.Output, p.Line.CSV = p.Output, p.CSV
+
 	if p.DryRun {
 		return p.Would("write %s %s", p.Line.Output, p.Describe)
 	}
+
 	for _, x := range []struct {
 		variable, path string
 		to             func(io.Writer) error
@@ -89,19 +96,23 @@ func (p Pages) Write(page, table func(io.Writer) error) error {
 			return err
 		}
 	}
+
 	p.JSONLine(p.Line)
 	return nil
 }
 
 // WriteFile writes a file that the user named by a variable.
 func WriteFile(c *console.Console, variable, path string, to func(io.Writer) error) error {
+	// Into memory first: a page that cannot be made does not replace an earlier one.
 	var content bytes.Buffer
 	if err := to(&content); err != nil {
 		return err
 	}
+
 	if err := plainfile.Write(path, content.Bytes(), 0o644); err != nil {
 		return failure.New(failure.Config, "choose a file that can be written", "%s: %w", variable, err)
 	}
+
 	c.Printf("wrote %s", path)
 	return nil
 }
@@ -121,12 +132,14 @@ func (t *Job) Reproduce(ctx context.Context, v ReproduceInputs) (err error) {
 	if dir == "" || id == "" {
 		return failure.New(failure.Config, "RUN=FOLDER ID=CANDIDATE names both", "no candidate of a tuning run is named")
 	}
+
 	if t.DryRun {
 		return t.Would("measure %s of %s again", id, dir)
 	}
 	if err := checkOperators(dir, id); err != nil {
 		return err
 	}
+
 	bar := t.Start("reproduce", 0)
 	defer bar.End()
 	before, after, err := tune.Reproduce(ctx, dir, id, t.Desk, t.In.NamedBoard, tune.Options{
@@ -135,9 +148,12 @@ func (t *Job) Reproduce(ctx context.Context, v ReproduceInputs) (err error) {
 	if err != nil {
 		return err
 	}
+
+	// The bar must be gone before the lines are printed.
 	bar.End()
 	t.Printf("then: %s", outcome(before))
 	t.Printf("now:  %s", outcome(after))
+
 	t.JSONLine(jsonlines.Reproduced{ID: id, Recorded: before, Measured: after})
 	return nil
 }

@@ -34,6 +34,7 @@ func (t *Job) memory() map[string]boards.Options {
 	if t.In.OptionsExplicit {
 		return t.In.BoardOptions
 	}
+
 	u := t.In.Defaults
 	return map[string]boards.Options{
 		"": {ArenaKiB: u.ArenaKiB, UploadKiB: u.UploadKiB, StackBytes: u.StackBytes, Place: u.Place},
@@ -43,25 +44,31 @@ func (t *Job) memory() map[string]boards.Options {
 // folder sets the run's folder: OUTPUT, or a default for the boards.
 func (t *Job) folder(name string) {
 	var names []string
+
 	for word := range strings.SplitSeq(t.In.Board.Value, ",") {
 		board, device, named := strings.Cut(word, "=")
 		board = boards.NameOf(board, t.In.Path)
 		if named {
 			board += "=" + device
 		}
+		// The folder is one level deep, but a board's name may have slashes.
 		names = append(names, strings.ReplaceAll(board, "/", "+"))
 	}
+
 	t.dir = cmp.Or(t.In.Output, filepath.Join("build", "tune", name, strings.Join(names, "+")))
 }
 
 // open opens a run of package tune and shows its progress. total is the number of candidates; 0: unknown.
 func (t *Job) open(ctx context.Context, total int) (*tune.Run, error) {
 	t.view = newView(t.Console, total)
+
 	t.bar = t.Start("tune: building firmware", 0)
+	// Boards at a tracker are not attached to this computer.
 	local := t.boards
 	if len(t.remotes) > 0 {
 		local = nil
 	}
+
 	run, err := tune.OpenRun(ctx, t.dir, t.Desk, local, tune.Options{
 		Builder: t.Builder, Template: t.In.Template.Value, Samples: t.In.Repeat, CallTimeout: t.In.CallTimeout(),
 		Memory: t.memory(), OnEvent: t.view.add, Libraries: t.In.Libraries, Retry: t.Retry,
@@ -70,6 +77,7 @@ func (t *Job) open(ctx context.Context, total int) (*tune.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	t.bar.ShowLines(t.view.lines)
 	return run, nil
 }
@@ -91,7 +99,10 @@ func (t *Job) printResults(results []tune.Result) error {
 	if err := report.WriteTable(&text, results, tableRows); err != nil {
 		return err
 	}
+
+	// The bar would be drawn over the table.
 	t.bar.End()
+
 	total, failed := counts(results)
 	t.Printf("%s", strings.TrimRight(text.String(), "\n"))
 	t.Printf("tune: %s, %d failed; %s has all of it", valuetext.Count(total, "candidate"), failed, t.dir)
@@ -108,6 +119,7 @@ func notStored(results []tune.Result) []tune.Result {
 // counts returns the number of candidates with a result, and of those that failed.
 func counts(results []tune.Result) (total, failed int) {
 	for _, r := range results {
+		// A confirmation is the same candidate once more.
 		if r.Confirms != "" {
 			continue
 		}
@@ -116,6 +128,7 @@ func counts(results []tune.Result) (total, failed int) {
 			failed++
 		}
 	}
+
 	return total, failed
 }
 
@@ -132,6 +145,7 @@ func noneConfirmed(results []tune.Result) error {
 			confirmed[r.Kind] = append(confirmed[r.Kind], r)
 		}
 	}
+
 	for _, kind := range slices.Sorted(maps.Keys(confirmed)) {
 		if err := noTime("failed in flash on board "+kind, confirmed[kind]); err != nil {
 			return err
@@ -145,6 +159,7 @@ func noTime(outcome string, results []tune.Result) error {
 	if len(results) == 0 || slices.ContainsFunc(results, func(r tune.Result) bool { return r.Failure == nil }) {
 		return nil
 	}
+
 	first := results[0]
 	return failure.New(first.Failure.Class, "results.jsonl in the run's folder has every failure",
 		"%d of %d candidates %s; the first, %s: %s", len(results), len(results), outcome, first.ID, first.Failure.Message)
@@ -157,10 +172,12 @@ func unmeasured(results []tune.Result) error {
 		part := slices.DeleteFunc(slices.Clone(results), func(r tune.Result) bool {
 			return (r.Confirms != "") != (outcome != "not measured")
 		})
+
 		retries := notStored(part)
 		if len(retries) == 0 {
 			continue
 		}
+
 		culprit := "a board"
 		if retries[0].Failure.Blame == tune.BlameHost {
 			culprit = "the computer"
@@ -169,6 +186,7 @@ func unmeasured(results []tune.Result) error {
 			"%d of %d candidates %s, by a fault of %s; the first, %s: %s", len(retries), len(part), outcome, culprit,
 			retries[0].ID, retries[0].Failure.Message)
 	}
+
 	return nil
 }
 

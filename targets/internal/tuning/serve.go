@@ -44,25 +44,31 @@ func (t *Job) Serve(ctx context.Context, v ServeInputs) (err error) {
 	if err != nil {
 		return err
 	}
+
 	if t.DryRun {
 		return t.Would("serve %s at %s", t.In.Board.Value, all[0].listen)
 	}
+
 	t.bar = t.Start("serve: building firmware", 0)
 	defer func() {
 		for _, b := range all {
 			err = errors.Join(err, b.close())
 		}
 	}()
+
+	// All boards listen before the first is announced, so that an error ends the command without clients.
 	for _, b := range all {
 		if err := b.open(ctx, t); err != nil {
 			return err
 		}
 	}
+
 	for _, b := range all {
 		address := b.listener.Addr().String()
 		t.Notef("%s: %s, key %q", b.word, address, b.options.Key)
 		t.JSONLine(jsonlines.Serve{Status: jsonlines.StatusRunning, Board: b.word, Address: address, Key: b.options.Key})
 	}
+
 	t.warnOpen(all)
 	t.bar.ShowLines(func() []string { return servedLines(all) })
 	if err := serveAll(ctx, all); ctx.Err() == nil {
@@ -80,8 +86,10 @@ func (t *Job) warnOpen(all []*served) {
 			who = "every program of the networks in ALLOW"
 		}
 	}
+
 	t.Notef("serve: TVM's protocol has neither passwords nor encryption: %s can run code on the boards. Ctrl-C ends it",
 		who)
+
 	for _, b := range all {
 		if b.isProcess {
 			t.Notef("%s: clients' code runs as a program of this computer, with all rights of this account", b.word)
@@ -96,6 +104,7 @@ func (t *Job) isProcess(word string, root bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+
 	if b.Link.IsProcess() && root && !t.In.Force {
 		return true, failure.New(failure.Config, "serve it as another account; "+failure.Option("Desk.Reflash", "true")+
 			" serves it as root", "board %s: clients would run code as root", word)
@@ -105,9 +114,11 @@ func (t *Job) isProcess(word string, root bool) (bool, error) {
 
 // serveAll serves the boards until ctx ends or one of them fails.
 func serveAll(ctx context.Context, all []*served) error {
+	// The end of one board ends the others, so that the command does not go on with a part of them.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(all))
+
 	var group sync.WaitGroup
 	for i, b := range all {
 		group.Go(func() {
@@ -115,6 +126,7 @@ func serveAll(ctx context.Context, all []*served) error {
 			errs[i] = serve.Serve(ctx, b.listener, b.board, b.options)
 		})
 	}
+
 	group.Wait()
 	return errors.Join(errs...)
 }
@@ -145,14 +157,17 @@ func (t *Job) servedBoards(v ServeInputs) (all []*served, err error) {
 	if v.Key != "" {
 		keys = strings.Split(v.Key, ",")
 	}
+
 	if len(keys) != len(words) {
 		return nil, failure.New(failure.Config, "separate the keys by commas, in the order of BOARD",
 			"KEY has %d keys for %d boards", len(keys), len(words))
 	}
+
 	host, port, err := listenAddress(v.Listen)
 	if err != nil {
 		return nil, err
 	}
+
 	allow, err := networks(v.Allow)
 	if err != nil {
 		return nil, err
@@ -160,6 +175,7 @@ func (t *Job) servedBoards(v ServeInputs) (all []*served, err error) {
 	if err := t.checkTracker(v.Tracker, host); err != nil {
 		return nil, err
 	}
+
 	offered := map[string]int{} // boards of each name
 	for i, word := range words {
 		name := boardfile.FileName(word)
@@ -169,15 +185,18 @@ func (t *Job) servedBoards(v ServeInputs) (all []*served, err error) {
 		if v.Tracker != "" {
 			keys[i] = cmp.Or(keys[i], keyOf(word))
 		}
+
 		folder := cmp.Or(t.In.Output, filepath.Join("build", "serve"))
 		b := &served{word: word, dir: filepath.Join(folder, name), state: "idle"}
 		if b.isProcess, err = t.isProcess(word, os.Geteuid() == 0); err != nil {
 			return nil, err
 		}
 		b.listen = net.JoinHostPort(host, strconv.Itoa(port))
+		// Several boards listen on neighbouring ports; with port 0 each gets a free one.
 		if port > 0 {
 			port++
 		}
+
 		b.options = serve.Options{
 			Key: keys[i], Tracker: v.Tracker, Allow: allow, SessionTimeout: t.In.Timeout,
 			OnEvent: func(e serve.Event) {
@@ -190,9 +209,11 @@ func (t *Job) servedBoards(v ServeInputs) (all []*served, err error) {
 				b.add(e)
 			},
 		}
+
 		if err := b.options.Check(); err != nil {
 			return nil, fmt.Errorf("board %s: %w", word, err)
 		}
+
 		all = append(all, b)
 	}
 	return all, nil
@@ -204,12 +225,14 @@ func (t *Job) checkTracker(tracker, host string) error {
 	if tracker == "" {
 		return nil
 	}
+
 	at, port, err := net.SplitHostPort(tracker)
 	number, numberErr := strconv.ParseUint(port, 10, 16)
 	if err := cmp.Or(err, numberErr); err != nil || number == 0 || at == "" {
 		return failure.New(failure.Config, "name the tracker's host and port, as in TRACKER=127.0.0.1:9190",
 			"TRACKER=%s is no address", tracker)
 	}
+
 	if isLoopback(host) && !isLoopback(at) {
 		t.Notef("the tracker sends clients to this computer, where boards listen on %s only: set LISTEN to an address that "+
 			"clients reach", host)
@@ -219,6 +242,7 @@ func (t *Job) checkTracker(tracker, host string) error {
 
 func isLoopback(host string) bool {
 	a, err := netip.ParseAddr(host)
+
 	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
 }
 
@@ -233,9 +257,11 @@ func listenNetwork(address string) string {
 // listenAddress splits HOST:PORT; a port of several boards is that of the first.
 func listenAddress(text string) (host string, port int, err error) {
 	host, number, err := net.SplitHostPort(text)
+
 	if err == nil {
 		port, err = strconv.Atoi(number)
 	}
+
 	if err != nil || port < 0 || port > 65535 {
 		return "", 0, failure.New(failure.Config, "name an address of this computer and a port, as in LISTEN=127.0.0.1:9090",
 			"LISTEN=%s is no address", text)
@@ -250,14 +276,18 @@ func networks(text string) (all []netip.Prefix, err error) {
 	}
 	for _, word := range strings.Split(text, ",") {
 		word = strings.TrimSpace(word)
+
 		p, err := netip.ParsePrefix(word)
+		// An address is a network of one.
 		if a, addressErr := netip.ParseAddr(word); addressErr == nil {
 			p, err = netip.PrefixFrom(a, a.BitLen()), nil
 		}
+
 		if err != nil {
 			return nil, failure.New(failure.Config, "write networks as numbers, separated by commas, as in "+
 				"ALLOW=127.0.0.1,192.168.1.0/24", "ALLOW=%s: %q is neither an address nor a network", text, word)
 		}
+
 		all = append(all, p)
 	}
 	return all, nil
@@ -265,9 +295,11 @@ func networks(text string) (all []netip.Prefix, err error) {
 
 // open begins to listen and builds the board's firmware.
 func (b *served) open(ctx context.Context, t *Job) (err error) {
+	// Before the build, which takes long: a port in use is an error at once.
 	if b.listener, err = new(net.ListenConfig).Listen(ctx, listenNetwork(b.listen), b.listen); err != nil {
 		return failure.New(failure.Config, "choose another address with LISTEN", "board %s: %w", b.word, err)
 	}
+
 	b.board, err = tune.OpenBoard(ctx, b.dir, t.Desk, b.word, tune.Options{
 		Builder: t.Builder, Template: t.In.Template.Value, Memory: t.memory(), Libraries: t.In.Libraries,
 		OnEvent: func(e tune.Event) {
@@ -286,6 +318,7 @@ func (b *served) close() (err error) {
 	if b.listener != nil {
 		_ = b.listener.Close() // Serve has closed it
 	}
+
 	if b.board != nil {
 		err = b.board.Close()
 	}
@@ -296,14 +329,17 @@ func (b *served) close() (err error) {
 func (b *served) add(e serve.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	// An error of a client's request leaves the board's state as it is.
 	if e.Err != nil && e.Client != "" {
 		b.failed++
 		return
 	}
+
 	switch e.Text {
 	case "idle", "session", "loading", "measuring":
 		b.state, b.client = e.Text, e.Client
 	}
+
 	if e.Text == "measuring" {
 		b.total++
 		b.measured = append(b.recent(), time.Now())
@@ -324,6 +360,7 @@ func servedLines(all []*served) []string {
 	for _, b := range all {
 		lines = append(lines, "serve: "+b.line())
 	}
+
 	if len(all) == 1 {
 		return lines
 	}
@@ -337,6 +374,7 @@ func (b *served) line() string {
 	if b.client != "" {
 		state += " for " + b.client
 	}
+
 	text := fmt.Sprintf("%s %s, %d measured, %d a minute", b.word, state, b.total, len(b.recent()))
 	if b.failed > 0 {
 		text += fmt.Sprintf(", %d requests failed", b.failed)

@@ -40,9 +40,11 @@ func (t *Job) readSpaceSearch(file string) (s spaceSearch, err error) {
 		return s, err
 	}
 	s.trials = t.Trials
+	// A small space ends before the trials do.
 	if size := s.space.Size(); size.IsInt64() {
 		s.trials = int(min(int64(s.trials), size.Int64()))
 	}
+
 	return s, t.oneKind()
 }
 
@@ -52,16 +54,20 @@ func (t *Job) space(ctx context.Context, file string) (err error) {
 	if err != nil {
 		return err
 	}
+
 	t.folder(strings.TrimSuffix(filepath.Base(file), ".json"))
+
 	if t.DryRun {
 		return t.Would("measure at most %d of %v combinations in %s on %s, chosen by %s with seed %d, in %s", s.trials,
 			s.space.Size(), file, t.In.Board.Value, t.Proposer, t.Seed, t.dir)
 	}
+
 	run, err := t.open(ctx, s.trials)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
+
 	best, results, err := t.measureSpace(ctx, run, s)
 	if err != nil {
 		return err
@@ -81,6 +87,7 @@ func (t *Job) space(ctx context.Context, file string) (err error) {
 	if err := allFailed(results); err != nil {
 		return cmp.Or(incomplete, err)
 	}
+
 	if len(results) == 0 {
 		return failure.New(failure.Config, "its constraints contradict each other", "%s: no configuration satisfies them",
 			file)
@@ -92,23 +99,29 @@ func (t *Job) space(ctx context.Context, file string) (err error) {
 func (t *Job) measureSpace(
 	ctx context.Context, run *tune.Run, s spaceSearch,
 ) (best search.Trial, results []tune.Result, err error) {
+	// Results of another version of the kernel or its space are no results of this search.
 	isCurrent := search.IsCurrent(s.space)
 	if err := run.LeaveOut(func(c tune.Candidate) bool { return !isCurrent(c) }); err != nil {
 		return best, nil, err
 	}
+
 	propose := proposers[t.Proposer](s.space, t.Seed)
+
 	for trial, err := range search.Measure(ctx, run, s.space, propose, s.trials) {
 		if err != nil {
 			return best, nil, t.stopped(ctx, err, t.view.finishedIDs())
 		}
+
 		r := trial.Result
 		t.view.addResult(r)
 		t.resultLine(r)
 		results = append(results, r)
+
 		if r.Time != nil && (best.Result.Time == nil || r.Time.Median < best.Result.Time.Median) {
 			best = trial
 		}
 	}
+
 	return best, results, nil
 }
 
@@ -118,12 +131,15 @@ func (t *Job) printBest(s *space.Space, best search.Trial) error {
 	if err != nil {
 		return err
 	}
+
 	folder := filepath.Join(t.dir, "best")
+
 	plain, doubt := s.Plain()
 	others := append(plain, space.Source{Name: configFile, Data: append(config, '\n')})
 	if err := writeBest(folder, s, best.Config, others); err != nil {
 		return err
 	}
+
 	t.Printf("tune: the fastest is %v, %s; %s has its C and its configuration", best.Config, cost(best.Result), folder)
 	if doubt != nil {
 		t.Notef("note: %s has no model.json: %v", folder, doubt)
@@ -134,6 +150,7 @@ func (t *Job) printBest(s *space.Space, best search.Trial) error {
 		}
 		t.Printf("tune: as a model in plain C it is %s", typed)
 	}
+
 	t.JSONLine(jsonlines.TunedSpace{
 		Best: config, Flags: best.Config.Flags(), Median: best.Result.Time.Median, Folder: folder,
 	})
@@ -148,6 +165,7 @@ func writeBest(folder string, s *space.Space, c space.Config, others []space.Sou
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
+
 	head := bestHead(c)
 	for _, f := range s.Kernel {
 		data := f.Data
@@ -156,6 +174,7 @@ func writeBest(folder string, s *space.Space, c space.Config, others []space.Sou
 		}
 		others = append(others, space.Source{Name: f.Name, Data: data})
 	}
+
 	for _, f := range others {
 		if err := plainfile.Write(filepath.Join(folder, f.Name), f.Data, 0o644); err != nil {
 			return err

@@ -57,6 +57,7 @@ type TuneInputs struct {
 func (t *Job) Tune(ctx context.Context, v TuneInputs) error {
 	t.TuneInputs = v
 	t.boards = strings.Split(t.In.Board.Value, ",")
+
 	form, search := "", t.network
 	switch {
 	case v.Space != "" && v.Candidates != "":
@@ -72,12 +73,15 @@ func (t *Job) Tune(ctx context.Context, v TuneInputs) error {
 			"CANDIDATES=FOLDER has archives of one operator each, SPACE=FILE a kernel with knobs, MODEL=FILE a network",
 			"nothing to tune is named")
 	}
+
 	if err := t.checkVariables(form); err != nil {
 		return err
 	}
+
 	if err := t.readRemotes(); err != nil {
 		return err
 	}
+
 	return search(ctx)
 }
 

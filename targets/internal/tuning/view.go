@@ -56,11 +56,15 @@ func (w *view) add(e tune.Event) {
 	if e.Err != nil {
 		w.notes.Notef("%s: %s: %v", e.Board, e.Text, e.Err)
 	}
+
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	if e.Board != "" {
 		w.addToPlace(e)
 	}
+
+	// A confirmation is no candidate of its own, and total does not count it.
 	if e.Result != nil && e.Result.Confirms == "" {
 		w.finished++
 		w.done[measured{e.Result.Kind, e.Result.ID}] = true
@@ -81,6 +85,7 @@ func (w *view) addToPlace(e tune.Event) {
 		p = &placeState{}
 		w.places[e.Board] = p
 	}
+
 	if e.Result == nil {
 		p.state = e.Text
 		if e.Err == nil && p.ready.IsZero() {
@@ -88,10 +93,13 @@ func (w *view) addToPlace(e tune.Event) {
 		}
 		return
 	}
+
 	p.state = "measuring"
 	if p.ready.IsZero() {
+		// It was ready when this measurement began.
 		p.ready = time.Now().Add(-e.Result.Load - e.Result.Run)
 	}
+	// A result that shares another's time took no time of its own.
 	if e.Result.SameAs == "" {
 		p.busy += e.Result.Load + e.Result.Run
 		p.measured++
@@ -104,6 +112,7 @@ func (w *view) count(r tune.Result) {
 		w.failed[r.Failure.Class]++
 		return
 	}
+
 	k := w.kinds[r.Kind]
 	switch {
 	case k == nil:
@@ -127,19 +136,24 @@ func (w *view) addResult(r tune.Result) {
 func (w *view) lines() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	now := time.Now()
 	all := []string{"tune: " + w.progress(now)}
+
 	for _, name := range slices.Sorted(maps.Keys(w.kinds)) {
 		all = append(all, "  best "+w.bestText(name))
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(w.places)) {
 		p := w.places[name]
 		line := fmt.Sprintf("  %-14s %6d measured", name, p.measured)
+		// Idle is the time since the place was ready without a measurement.
 		if total := now.Sub(p.ready); !p.ready.IsZero() && total > 0 {
 			line += fmt.Sprintf(", %3.0f %% idle", 100*max(0, 1-p.busy.Seconds()/total.Seconds()))
 		}
 		all = append(all, line+"  "+p.state)
 	}
+
 	return all
 }
 
@@ -150,18 +164,23 @@ func (w *view) progress(now time.Time) string {
 	if w.total > 0 {
 		text = fmt.Sprintf("%d of %d done", done, w.total)
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(w.kinds)) {
 		text += ", best " + w.bestTime(name)
 	}
+
 	if counts := w.failures(); len(counts) > 0 {
 		text += ", failed: " + strings.Join(counts, ", ")
 	}
+
+	// Only this command's candidates count for the rate: earlier ones took no time now.
 	if rate := float64(w.finished) / now.Sub(w.began).Minutes(); w.finished > 0 {
 		text += fmt.Sprintf(", %.0f a minute", rate)
 		if left := w.total - done; left > 0 {
 			text += fmt.Sprintf(", %v left", time.Duration(float64(left)/rate*float64(time.Minute)).Round(time.Second))
 		}
 	}
+
 	return text
 }
 
