@@ -18,11 +18,13 @@ import (
 // SplitNames splits "PATH TENSOR=ARRAY…", which maps arrays of a file to tensors of other names.
 func SplitNames(value string) (path string, names map[string]string) {
 	for names = map[string]string{}; ; {
+		// From the end: a path may contain spaces and equal signs.
 		at := strings.LastIndexByte(value, ' ')
 		tensor, array, ok := strings.Cut(value[at+1:], "=")
 		if _, err := os.Stat(value); at <= 0 || !ok || err == nil || strings.ContainsAny(tensor+array, `/\`) {
 			return value, names
 		}
+
 		names[array], value = tensor, value[:at]
 	}
 }
@@ -34,16 +36,20 @@ func ReadArrays(variable, path string, names map[string]string, m *mlf.Model) ([
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", variable, err)
 	}
+
 	var all []string
 	for i, a := range arrays {
 		all = append(all, a.Name)
 		arrays[i].Name = cmp.Or(names[a.Name], a.Name)
 	}
+
 	if err := tensorlist.CheckNames(names, all); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", variable, path, err)
 	}
+
 	for i, a := range arrays {
 		at, err := tensorlist.Lookup("input", m.Inputs, a.Name)
+		// An array without a name is that of the only input.
 		if a.Name == "" && len(m.Inputs) == 1 {
 			at, err = 0, nil
 		}
@@ -52,9 +58,11 @@ func ReadArrays(variable, path string, names map[string]string, m *mlf.Model) ([
 			if variable != "INPUT" {
 				next = "" // it takes no names
 			}
+
 			next = cmp.Or(spelling.Nearest(a.Name, []string{m.Inputs[0].Name}), next)
 			return nil, failure.New(failure.Config, next, "%s %s: %w", variable, path, err)
 		}
+
 		if err == nil {
 			if arrays[i].Array, err = tensorlist.Quantize(m.Inputs[at], a.Array); err != nil {
 				return nil, fmt.Errorf("%s %s: array %q: %w", variable, path, a.Name, err)
@@ -64,9 +72,11 @@ func ReadArrays(variable, path string, names map[string]string, m *mlf.Model) ([
 			}
 		}
 	}
+
 	if err := tensorlist.CheckInputs(m, arrays); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", variable, path, err)
 	}
+
 	return arrays, nil
 }
 

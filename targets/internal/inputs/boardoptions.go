@@ -15,10 +15,12 @@ import (
 func ParseBoardOptions(words []string) (map[string]boards.Options, error) {
 	of := map[string][]string{"": nil}
 	for _, w := range words {
+		// Only before the equal sign: a value may contain a colon.
 		name, _, _ := strings.Cut(w, "=")
 		at := strings.LastIndex(name, ":")
 		of[name[:max(at, 0)]] = append(of[name[:max(at, 0)]], w[at+1:])
 	}
+
 	all := map[string]boards.Options{}
 	for board, own := range of {
 		for _, w := range of[""] {
@@ -27,11 +29,13 @@ func ParseBoardOptions(words []string) (map[string]boards.Options, error) {
 				own = append(own, w)
 			}
 		}
+
 		o, err := boards.ParseOptions(own)
 		if err != nil {
 			return nil, err
 		}
 		all[board] = o
 	}
+
 	return all, nil
 }

@@ -20,6 +20,7 @@ func DeskFilePath(dir string) string {
 		if _, err := os.Stat(path); err == nil {
 			return path
 		}
+		// The root is its own parent.
 		if d == filepath.Dir(d) {
 			return filepath.Join(dir, deskFileName)
 		}
@@ -39,6 +40,9 @@ func IsNoted(noted device.DeskDevice, d device.Attached, all []device.Attached) 
 	if noted.Probe == "" && noted.Link.Address != "" {
 		return noted.Link.Address == d.Port
 	}
+
+	// A probe may serve several devices: then only the path tells them apart.
 	shared := slices.ContainsFunc(all, func(o device.Attached) bool { return o.Probe == d.Probe && o.Path != d.Path })
+
 	return noted.Probe == d.Probe && (noted.Link.Path == d.Path || noted.Probe != "" && !shared)
 }

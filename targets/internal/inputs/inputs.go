@@ -97,12 +97,14 @@ func Resolve(s Source) (*Inputs, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var named boardsmithjson.Choice
 	if s.Target != "" {
 		if named, err = c.Target(s.Target); err != nil {
 			return nil, err
 		}
 	}
+
 	in := &Inputs{Variables: s.Variables, Config: c}
 	if in.Path, err = SearchPath(s.Shelf, c, s.Fetch); err != nil {
 		return nil, err
@@ -110,37 +112,48 @@ func Resolve(s Source) (*Inputs, error) {
 	if err := in.plain(named); err != nil {
 		return nil, err
 	}
+
 	if in.DeskFile, err = device.ReadDeskFile(DeskFilePath(s.Dir)); err != nil {
 		return nil, err
 	}
+
 	in.chosen(named)
+
 	options, err := in.readOptions(s, named)
 	if err != nil {
 		return nil, err
 	}
+
+	// Load reads the project, so its folder must be determined first.
 	if in.Project == "" {
 		if err := in.deriveProject(); err != nil {
 			return nil, err
 		}
 	}
+
 	if in.Library {
 		return in, in.completeLibrary()
 	}
+
 	if err := in.checkModel(); err != nil {
 		return nil, err
 	}
+
 	r, err := s.Load(in)
 	if err != nil {
 		return nil, err
 	}
+
 	in.fill(r)
 	in.useBoardOptions()
+	// The user's APP and PLACE replace those of the project's options.
 	if options.App != "" {
 		in.Options.App, in.OptionsExplicit = options.App, true
 	}
 	if options.Place != "" {
 		in.Options.Place, in.OptionsExplicit = options.Place, true
 	}
+
 	in.dropUnused(s, r != nil)
 	return in, in.checkParams()
 }
@@ -151,16 +164,20 @@ func (in *Inputs) dropUnused(s Source, recorded bool) {
 	if s.Variables.Options != "" || s.Uses == nil {
 		return
 	}
+
 	used, err := s.Uses(in, in.Options.App)
 	others, failed := s.Uses(in, boards.RPC)
 	if err != nil || failed != nil || used == nil {
 		return
 	}
+
+	// An option of boardsmith.json that neither app uses stays, so that its error is reported.
 	words := slices.DeleteFunc(in.Options.Words(), func(word string) bool {
 		name, _, _ := strings.Cut(word, "=")
 		isSet := name == "app" || name == "place" && s.Place != ""
 		return !isSet && !slices.Contains(used, name) && (recorded || slices.Contains(others, name))
 	})
+
 	if kept, err := boards.ParseOptions(words); err == nil {
 		in.Options = kept
 	}
@@ -173,13 +190,16 @@ func (in *Inputs) chosen(named boardsmithjson.Choice) {
 	if d := in.DeskFile.Find(in.Device); d != nil && !in.Board.Explicit {
 		in.Board = Input{d.Board, true} // a named device determines its board
 	}
+
 	in.NamedBoard = in.Board.Value
 	in.Model = explicit(v.Model, named.Model)
 	in.ModelName = explicit(v.ModelName, named.ModelName)
 	in.Template = explicit(v.Template, named.Template)
+
 	if len(in.Libraries) == 0 {
 		in.Libraries = named.Uses
 	}
+
 	in.LibrariesExplicit = len(in.Libraries) > 0
 }
 
@@ -190,26 +210,35 @@ func (in *Inputs) readOptions(s Source, named boardsmithjson.Choice) (separate b
 	if len(words) == 0 {
 		words = named.Options
 	}
+
 	in.OptionsExplicit = len(words) > 0
+
+	// These are parsed even if none of them counts, so that an error in the file is always reported.
 	if in.Defaults, err = boards.ParseOptions(in.Config.Options); err != nil {
 		return separate, failure.Errorf(failure.Config, "%s: %w", in.Config.File, err)
 	}
+
 	if in.Library = s.App == Library; !in.Library {
 		separate.App = s.App
 	}
+
+	// A new project gets the target's app if nothing chose another one.
 	if separate.App == "" && !in.Library && in.Defaults.App == "" && !namesApp(words) &&
 		(in.Project == "" || !project.Exists(in.Project)) {
 		if s.New != "" && s.makes(in) {
 			separate.App = s.New
 		}
 	}
+
 	if separate.App != "" {
 		words = append(words, "app="+separate.App)
 	}
+
 	places := strings.FieldsFunc(s.Place, func(r rune) bool { return r == ',' || r == ' ' })
 	if separate.Place = strings.Join(places, ","); separate.Place != "" {
 		words = append(words, "place="+separate.Place)
 	}
+
 	in.BoardOptions, err = ParseBoardOptions(words)
 	in.Options = in.BoardOptions[""]
 	return separate, err
@@ -238,9 +267,14 @@ func (in *Inputs) deriveProject() (err error) {
 	if !in.Model.Explicit {
 		in.ModelName.Value = cmp.Or(in.ModelName.Value, c.ModelName) // of boardsmith.json's model
 	}
+
 	in.Board = Input{cmp.Or(in.Board.Value, c.Board, DefaultBoard), true}
+
+	// The app, which may be an option of the board alone, is part of the folder's name.
 	in.useBoardOptions()
+
 	in.Model = Input{cmp.Or(in.Model.Value, c.Model), true}
+
 	in.Derived = true
 	in.Project, err = in.folder()
 	return err
@@ -280,40 +314,49 @@ func (in *Inputs) folder() (string, error) {
 	case cmp.Or(in.Options.App, in.Defaults.App) == boards.Standalone:
 		name += "." + boards.Standalone
 	}
+
 	return filepath.Join("build", boardfile.FileName(in.BoardName()), name), nil
 }
 
 // Archives returns the paths of the archives whose models become one folder: those of MODEL, which commas separate, or
 // "" for the bundled sample alone.
 func Archives(model string) ([]string, error) {
+	// A single empty path is the bundled sample.
 	paths := strings.Split(model, ",")
 	if len(paths) > 1 && slices.Contains(paths, "") {
 		return nil, failure.New(failure.Config, "write one comma between two archives", "MODEL=%s has an empty name", model)
 	}
+
 	return paths, nil
 }
 
 // fill sets inputs that the user did not set: the project's, else boardsmith.json's, else the default.
 func (in *Inputs) fill(m *Recorded) {
 	c := in.Config
+	// Without a project, boardsmith.json and the defaults are what a project would have recorded.
 	if m == nil {
 		m = &Recorded{
 			Board: cmp.Or(c.Board, DefaultBoard), Model: c.Model, ModelName: c.ModelName, Template: c.Template,
 			Libraries: c.Uses, Options: in.Defaults,
 		}
 	}
+
 	if !in.Board.Explicit {
 		in.Board.Value = m.Board
 	}
+
 	if !in.Model.Explicit {
 		in.Model.Value = m.Model
 	}
+
 	if !in.ModelName.Explicit && !in.Model.Explicit { // another archive has other models
 		in.ModelName.Value = m.ModelName
 	}
+
 	if !in.Template.Explicit {
 		in.Template.Value = m.Template
 	}
+
 	if !in.LibrariesExplicit {
 		in.Libraries = m.Libraries
 	}
@@ -325,14 +368,17 @@ func (in *Inputs) fill(m *Recorded) {
 // plain completes the inputs that are not in project.json.
 func (in *Inputs) plain(named boardsmithjson.Choice) (err error) {
 	c := in.Config
+
 	in.Device = cmp.Or(in.Device, named.Device, c.Device)
 	in.Project = cmp.Or(in.Project, named.Project, c.Project)
 	in.Input, in.Names = SplitNames(cmp.Or(in.Input, named.Input, c.Input))
 	in.Product = cmp.Or(in.Product, named.Product, c.Product)
 	in.Version = cmp.Or(in.Version, named.Version, c.Version)
+
 	if text := cmp.Or(named.Timeout, c.Timeout); text != "" && in.Timeout == 0 {
 		in.Timeout, err = console.Duration("TIMEOUT", text)
 	}
+
 	return err
 }
 
@@ -353,6 +399,7 @@ func SearchPath(shelf string, c *boardsmithjson.Config, fetch Fetcher) ([]string
 			path = append(path, p)
 		}
 	}
+
 	for _, p := range c.Path {
 		if gitfolder.IsRef(p) {
 			var err error
@@ -360,6 +407,7 @@ func SearchPath(shelf string, c *boardsmithjson.Config, fetch Fetcher) ([]string
 				return nil, fmt.Errorf("%s: path: %w", c.File, err)
 			}
 		}
+
 		path = append(path, p)
 	}
 	return path, nil

@@ -21,15 +21,19 @@ func (in *Inputs) completeLibrary() error {
 				"%s=%s is for firmware, but APP=%s makes none", x[0], x[1], Library)
 		}
 	}
+
 	in.Board.Value = cmp.Or(in.Board.Value, in.Config.Board, DefaultBoard)
 	in.Model.Value = cmp.Or(in.Model.Value, in.Config.Model)
+
 	if v.Options != "" {
 		return nil
 	}
+
 	from := in.Defaults
 	if in.OptionsExplicit { // by TARGET
 		from = in.Options
 	}
+
 	in.Options = boards.Options{OperatorOpt: from.OperatorOpt, OperatorFlags: from.OperatorFlags}
 	return nil
 }
@@ -50,12 +54,14 @@ func RAMParameters(params string, models []string) (map[string]bool, error) {
 	if params == "" || params == "flash" {
 		return inRAM, nil
 	}
+
 	if params == "ram" {
 		for _, model := range models {
 			inRAM[model] = true
 		}
 		return inRAM, nil
 	}
+
 	for word := range strings.SplitSeq(params, ",") {
 		name, memory, each := strings.Cut(strings.TrimSpace(word), "=")
 		_, twice := inRAM[name]
@@ -75,7 +81,9 @@ func RAMParameters(params string, models []string) (map[string]bool, error) {
 			return nil, failure.New(failure.Config, "set "+name+"=flash or "+name+"=ram",
 				"PARAMS=%s: %q of model %s is neither flash nor ram", params, memory, name)
 		}
+
 		inRAM[name] = memory == "ram"
 	}
+
 	return inRAM, nil
 }

@@ -37,28 +37,37 @@ func Board(folder, name, from string, path []string) ([]string, error) {
 	if !nameRE.MatchString(name) || filepath.Ext(name) == ".json" {
 		return nil, failure.Errorf(failure.Config, "%q is not the name of a board: letters, digits, _ . and -", name)
 	}
+
 	if slices.Contains(boards.List(append([]string{folder}, path...)), name) {
 		return nil, failure.New(failure.Config, "choose another name", "there is a board %s already", name)
 	}
+
 	other, err := boards.Find(from, path)
 	if err != nil {
 		return nil, err
 	}
+
 	text, err := other.OwnFile()
 	if err != nil {
 		return nil, err
 	}
+
 	doc, err := json.Marshal(name + ", from " + other.Name)
 	if err != nil {
 		return nil, fmt.Errorf("scaffold: %w", err)
 	}
+
+	// The text is edited, not encoded again, so that its layout and the order of its fields stay.
 	start := docRE.FindSubmatchIndex(text) // a board file that loads is an object
 	text = slices.Concat(text[:start[3]], []byte(`"doc": `), doc, []byte(",\n  "), text[start[1]:])
+
 	files := map[string]file{name + ".json": {text, 0o644}}
 	order := []string{name + ".json"}
+
 	if other.Dir == "" { // its sources are the template's
 		return write(filepath.Join(folder, "boards"), order, files)
 	}
+
 	names, err := beside(text, other.Dir)
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "board %s: %w", from, err)
@@ -74,6 +83,7 @@ func Board(folder, name, from string, path []string) ([]string, error) {
 		files[name] = file{data, mode}
 		order = append(order, name)
 	}
+
 	return write(filepath.Join(folder, "boards"), order, files)
 }
 
@@ -83,6 +93,7 @@ func beside(text []byte, dir string) (names []string, err error) {
 	if err := json.Unmarshal(text, &b); err != nil {
 		return nil, err
 	}
+
 	add := func(more ...string) {
 		for _, name := range more {
 			if name != "" && !slices.Contains(names, name) {
@@ -90,16 +101,19 @@ func beside(text []byte, dir string) (names []string, err error) {
 			}
 		}
 	}
+
 	for _, s := range b.Sources {
 		add(s.Name)
 	}
 	add(b.LinkerScript.Name, b.Startup.Name)
 	add(boardfile.FilesIn(slices.Concat(b.PostLink.Words, b.Link.Args))...)
+
 	walk := func(folder string, wanted func(string) bool) error {
 		files, err := boardfile.FilesBeside(dir, folder, wanted)
 		add(files...)
 		return err
 	}
+
 	var errs []error
 	for _, f := range b.Include {
 		errs = append(errs, walk(f.Name, boardfile.IsHeader))
@@ -109,6 +123,7 @@ func beside(text []byte, dir string) (names []string, err error) {
 			errs = append(errs, walk(l.Name, func(string) bool { return true }))
 		}
 	}
+
 	return names, errors.Join(errs...)
 }
 
@@ -125,13 +140,16 @@ func write(dir string, order []string, files map[string]file) (written []string,
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return written, failure.Errorf(failure.Config, "%w", err)
 		}
+
 		old, err := os.ReadFile(path)
 		switch {
 		case err == nil && bytes.Equal(old, files[name].data):
 			continue // the source of a board in the same folder
 		case err == nil:
+
 			return written, failure.New(failure.Config, "choose another folder", "%s is there already", path)
 		}
+
 		if err := os.WriteFile(path, files[name].data, files[name].mode); err != nil {
 			return written, failure.Errorf(failure.Config, "%w", err)
 		}
@@ -166,14 +184,17 @@ func Template(folder, from string) (template, board string, err error) {
 		names := strings.Join(slices.Sorted(maps.Keys(origins)), ", ")
 		return "", "", failure.New(failure.Config, "choose one of: "+names, "no template %q can be copied", from)
 	}
+
 	template = filepath.Base(filepath.Clean(folder))
 	if !nameRE.MatchString(template) || filepath.Ext(template) == ".json" {
 		return "", "", failure.New(failure.Config, "give the folder another name, which is the template's",
 			"%q is not the name of a template: letters, digits, _ . and -", template)
 	}
+
 	if entries, err := os.ReadDir(folder); err == nil && len(entries) > 0 {
 		return "", "", failure.New(failure.Config, "choose another folder", "%s is not empty", folder)
 	}
+
 	for _, part := range of.folders {
 		err := copy.Copy(part, filepath.Join(folder, "templates", template), copy.Options{
 			FS: of.files, PermissionControl: copy.AddPermission(0o644),
@@ -183,6 +204,7 @@ func Template(folder, from string) (template, board string, err error) {
 			return "", "", failure.Errorf(failure.Config, "template %s: %w", folder, err)
 		}
 	}
+
 	board, err = of.emulator(folder, template)
 	return template, board, err
 }
@@ -197,12 +219,15 @@ func (of origin) emulator(folder, template string) (board string, err error) {
 		}
 		return board, buildWith(files[0], template)
 	}
+
 	text, err := fs.ReadFile(of.files, of.board)
 	if err != nil {
 		return "", fmt.Errorf("scaffold: %w", err)
 	}
+
 	board = template + "_" + strings.TrimPrefix(strings.TrimSuffix(filepath.Base(of.board), ".json"), "own_")
 	text = bytes.ReplaceAll(text, []byte(`["firmware"]`), fmt.Appendf(nil, "[%q]", template))
+
 	name := board + ".json"
 	_, err = write(filepath.Join(folder, "boards"), []string{name}, map[string]file{name: {text, 0o644}})
 	return board, err
@@ -214,8 +239,10 @@ func buildWith(file, template string) error {
 	if err != nil {
 		return fmt.Errorf("scaffold: %w", err)
 	}
+
 	end := docRE.FindIndex(text)[1]
 	text = slices.Concat(text[:end], fmt.Appendf(nil, "\"templates\": [%q],\n  ", template), text[end:])
+
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return failure.Errorf(failure.Config, "%w", err)
 	}

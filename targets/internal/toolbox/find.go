@@ -27,6 +27,7 @@ func variableOf(program string) string {
 // Find returns the absolute path of a program: from its variable, else on PATH, else in setup's folder.
 func Find(env func(string) string, name string) (string, error) {
 	variable := variableOf(name)
+	// A program that the user names is never replaced by another one.
 	if v := env(variable); v != "" {
 		path, err := exec.LookPath(v)
 		if err != nil {
@@ -34,9 +35,11 @@ func Find(env func(string) string, name string) (string, error) {
 		}
 		return abspath.Of(path), nil
 	}
+
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
 	}
+
 	return findPythonProgram(name)
 }
 
@@ -46,10 +49,12 @@ func findPythonProgram(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	path := filepath.Join(dir, pythonPrograms(), name)
 	if runtime.GOOS == "windows" {
 		path += ".exe"
 	}
+
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}

@@ -21,8 +21,10 @@ func Access() []Finding {
 	if runtime.GOOS != "linux" {
 		return nil
 	}
+
 	devices := attached.USBDevices()
 	list := []Finding{inGroup("dialout", "serial ports"), inGroup("plugdev", "debug probes"), udevRules()}
+
 	for _, d := range devices {
 		if kind := attached.ProbeKind(d.ID); kind != "" {
 			list = append(list, canOpen(d, kind))
@@ -37,15 +39,18 @@ func inGroup(group, use string) Finding {
 		Tool: Tool{Name: "group " + group, Use: use},
 		Fix:  "sudo usermod -aG " + group + " $USER, then log in again",
 	}
+
 	if os.Geteuid() == 0 {
 		f.Installed, f.Version = true, "root may open them all"
 		return f
 	}
+
 	g, err := user.LookupGroup(group)
 	if err != nil {
 		f.Reason, f.Fix = "there is no such group", "udev rules with uaccess give access to the user at the computer"
 		return f
 	}
+
 	mine, _ := os.Getgroups() // after an error there are none
 	for _, id := range mine {
 		if fmt.Sprint(id) == g.Gid {
@@ -53,6 +58,7 @@ func inGroup(group, use string) Finding {
 			return f
 		}
 	}
+
 	f.Reason = "this user is not in it"
 	return f
 }
@@ -77,12 +83,15 @@ func udevRules() Finding {
 			}
 		}
 	}
+
 	f.Reason = "no rule lets users open debug probes"
 	f.Fix = "sudo apt-get install openocd brings /lib/udev/rules.d/60-openocd.rules; then: sudo udevadm control " +
 		"--reload && sudo udevadm trigger"
+
 	if _, err := exec.LookPath("udevadm"); err != nil {
 		f.Reason += ", and there is no udev here (a container has its host's)"
 	}
+
 	return f
 }
 
@@ -100,15 +109,19 @@ var firmwareHints = []struct{ kind, hint string }{
 func canOpen(d attached.USBDevice, kind string) Finding {
 	f := Finding{Tool: Tool{Name: "probe " + d.Path, Use: kind}, Installed: true}
 	f.Version = fmt.Sprintf("%s, serial %s, firmware release %s", d.Product, d.Serial, d.Release)
+
 	if i := slices.IndexFunc(firmwareHints,
 		func(h struct{ kind, hint string }) bool { return strings.HasPrefix(kind, h.kind) }); i >= 0 {
 		f.Version += "; " + firmwareHints[i].hint
 	}
+
+	// Only an attempt shows what groups, rules and access lists allow together.
 	file, err := os.OpenFile(d.Node, os.O_RDWR, 0)
 	if err != nil {
 		f.Installed, f.Reason, f.Fix = false, err.Error(), "see group plugdev and udev rules above, then plug it in again"
 		return f
 	}
+
 	file.Close()
 	return f
 }

@@ -24,18 +24,24 @@ func installPython(ctx context.Context, c *console.Console, list []Tool) ([]stri
 	if err != nil {
 		return nil, err
 	}
+
 	python := filepath.Join(dir, pythonPrograms(), "python")
+
 	var steps [][]string
 	if !isWhole(ctx, dir, python) {
+		// --clear removes the other programs, too, which are then installed again.
 		steps = append(steps, []string{"python3", "-m", "venv", "--clear", dir})
 		list = append(list, others(list)...)
 	}
+
 	var names []string
 	for _, t := range list {
 		names = append(names, strings.Fields(t.Python)...)
 	}
+
 	pip := []string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"}
 	steps = append(steps, append(pip, names...))
+
 	if c.DryRun {
 		var lines []string
 		for _, step := range steps {
@@ -43,10 +49,12 @@ func installPython(ctx context.Context, c *console.Console, list []Tool) ([]stri
 		}
 		return nil, c.Would("run: %s", strings.Join(lines, "; "))
 	}
+
 	if err := installInto(ctx, c, dir, steps); err != nil {
 		how := "install them on PATH by hand: " + strings.Join(names, " ")
 		return nil, failure.New(failure.ToolMissing, how, "%w", err)
 	}
+
 	return names, nil
 }
 
@@ -60,12 +68,14 @@ func installInto(ctx context.Context, c *console.Console, dir string, steps [][]
 	if err := os.WriteFile(mark, nil, 0o644); err != nil {
 		return fmt.Errorf("tools: %w", err)
 	}
+
 	for _, step := range steps {
 		c.Notef("running %s", command.Command{Path: step[0], Args: step[1:]}.Typed())
 		if err := runTool(ctx, c, step); err != nil {
 			return err
 		}
 	}
+
 	if err := os.Remove(mark); err != nil {
 		return fmt.Errorf("tools: %w", err)
 	}
@@ -81,6 +91,8 @@ func isWhole(ctx context.Context, dir, python string) bool {
 	if _, err := os.Stat(unfinished(dir)); err == nil {
 		return false
 	}
+
+	// A broken interpreter may hang.
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	return exec.CommandContext(ctx, python, "-m", "pip", "--version").Run() == nil

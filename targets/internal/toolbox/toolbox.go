@@ -116,25 +116,33 @@ type Finding struct {
 // Probe looks for one tool.
 func Probe(ctx context.Context, t Tool) Finding {
 	f := Finding{Tool: t}
+
 	path, err := Find(os.Getenv, t.Command[0])
 	if err != nil {
 		f.Reason = err.Error()
 		return f
 	}
+
 	const limit = 20 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+
 	cmd := exec.CommandContext(ctx, path, t.Command[1:]...)
 	cmd.Stdin = strings.NewReader(t.Source)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	// A child of it that keeps the output open must not hold this up.
 	cmd.WaitDelay = time.Second
+
 	var printed bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &printed, &printed
+
 	err = cmd.Run()
 	if err == nil {
 		err = lacking(ctx, t, path)
 	}
+
 	first, _, _ := strings.Cut(strings.TrimSpace(printed.String()), "\n")
+
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		f.Reason = fmt.Sprintf("%s has not ended after %v", strings.Join(t.Command, " "), limit)
@@ -144,10 +152,13 @@ func Probe(ctx context.Context, t Tool) Finding {
 		f.Reason = strings.TrimSpace(fmt.Sprintf("%s: %v %s", strings.Join(t.Command, " "), err, first))
 		return f
 	}
+
 	f.Installed, f.Version = true, first
+	// The first line of these is no version.
 	if t.Source != "" || first == "" || strings.HasPrefix(first, "usage:") {
 		f.Version = "works"
 	}
+
 	return f
 }
 
@@ -174,6 +185,7 @@ func Print(c *console.Console, f Finding) {
 		}
 		detail += "; " + f.Fix
 	}
+
 	c.Printf("%-8s %-15s for %s: %s", state, f.Name, f.Use, detail)
 	c.JSONLine(jsonlines.Tool{
 		Tool: f.Name, Installed: f.Installed, Version: f.Version, Use: f.Use, Needed: f.Needed, Error: f.Reason,
@@ -199,9 +211,11 @@ func HowToInstall(all []Finding) string {
 		}
 		return ""
 	}
+
 	if !OnDebian() {
 		return "install what Debian calls: " + strings.Join(pkgs, " ")
 	}
+
 	return failure.Target("setup") + ", or: apt-get install " + strings.Join(pkgs, " ")
 }
 
@@ -232,10 +246,12 @@ func OnDebian() bool {
 	if runtime.GOOS != "linux" {
 		return false
 	}
+
 	release, err := os.ReadFile("/etc/os-release")
 	if err != nil {
 		return false
 	}
+
 	_, err = exec.LookPath("apt-get")
 	return err == nil && slices.ContainsFunc([]string{"ID=debian", "ID_LIKE=debian", "ID=ubuntu"}, func(id string) bool {
 		return bytes.Contains(release, []byte(id))
