@@ -50,6 +50,7 @@ func pageLog(arena int64, fixed int64) uint {
 	if arena >= largeArena {
 		log = largePageLog
 	}
+
 	for (arena-fixed)>>log > maxPages {
 		log++
 	}
@@ -69,10 +70,12 @@ type pageRun struct{ at, pages int64 }
 // take allocates pages and returns the argument for give.
 func (a *pageArena) take(bytes int64) int64 {
 	want := (max(bytes, 1)-1)>>a.log + 1
+
 	at, i := int64(0), 0
 	for ; i < len(a.used) && a.used[i].at-at < want; i++ {
 		at = a.used[i].at + a.used[i].pages
 	}
+
 	a.used = slices.Insert(a.used, i, pageRun{at, want})
 	a.high = max(a.high, at+want)
 	return at
@@ -97,6 +100,7 @@ type modelDevice struct {
 
 func newModelDevice(sizes runtimeSizes, packet int64, log uint, place boards.Place) *modelDevice {
 	d := &modelDevice{sizes: sizes, packet: packet, arena: pageArena{log: log}, place: place}
+	// The packet buffer is the first allocation, unless it has a place of its own.
 	if place.Packet == "" {
 		d.arena.take(d.sizes.Server + buffered(packet) + unusedValues)
 	}
@@ -128,18 +132,22 @@ func (d *modelDevice) request(step string, handle int64, args []int64, run func(
 	for _, bytes := range args {
 		length += 4 + bytes
 	}
+
 	if length > d.longest {
 		d.longest, d.longestCall = length, step
 	}
+
 	room := buffered(d.packet) - buffered(length)
 	// The same computation as in arguments_decode.
 	count := int64(len(args))
 	values := length - messageHead - handle - 4 - 4*count
 	need := roundUp(values + 8*count + values/d.sizes.Share)
+
 	if need <= room {
 		run()
 		return
 	}
+
 	block := d.arena.take(need + unusedValues)
 	run()
 	d.arena.give(block)
@@ -169,6 +177,7 @@ func (d *modelDevice) call(name string, args []int64) {
 	evaluator := []int64{wordArgument, textArgument(name)} // rpc.Module.Time: module, function, numbers, text
 	evaluator = append(evaluator, slices.Repeat([]int64{wordArgument}, 9)...)
 	d.request("timing "+name, handleBytes, append(evaluator, textArgument("")), nothing)
+
 	d.request("the timed call of "+name, handleBytes, args, func() {
 		const samples = 1 // callers with more samples reserve memory for them
 		result := d.arena.take(d.sizes.ByteArray + 8*samples)
@@ -181,6 +190,7 @@ func (d *modelDevice) call(name string, args []int64) {
 // run counts the memory that a function of the model allocates while it runs, and what of it stays allocated.
 func (d *modelDevice) run(name string) {
 	var pieces []int64
+
 	for _, bytes := range d.steps[name] {
 		if last := len(pieces) - 1; bytes == allocation.Free {
 			d.arena.give(pieces[last])
@@ -211,6 +221,7 @@ func (d *modelDevice) runOperator(m *mlf.Model) {
 		d.empty(a.Name, len(a.Shape), a.Bytes)
 		args = append(args, tensorArgument(len(a.Shape)))
 	}
+
 	d.call(m.Entry, args)
 }
 
@@ -235,6 +246,7 @@ func (d *modelDevice) runGraph(m *mlf.Model) error {
 			d.empty(fmt.Sprintf("storage %d", id), 1, sizes[id])
 		}
 	}
+
 	for n, node := range g.Nodes {
 		if node.Func == "" || node.Func == mlf.Nop {
 			continue
@@ -243,17 +255,20 @@ func (d *modelDevice) runGraph(m *mlf.Model) error {
 		var args []int64
 		from, to := g.Entries(n)
 		rank := func(e int) int {
+			// With flatten_data, a function gets each tensor with one dimension.
 			if node.Flatten {
 				return 1
 			}
 			return len(g.Shapes[e])
 		}
+
 		for _, e := range node.Inputs {
 			args = append(args, tensorArgument(rank(e)))
 		}
 		for e := from; e < to; e++ {
 			args = append(args, tensorArgument(rank(e)))
 		}
+
 		d.call(node.Func, args)
 	}
 	return nil
@@ -268,6 +283,7 @@ func (d *modelDevice) runAOT(m *mlf.Model) {
 	case len(m.Objects) > 0 && m.Workspace > 0:
 		pools = 1 // TVM's workspace; the code of an object file is not read
 	}
+
 	n := int64(len(tensors) + pools)
 	const valueBytes, typeBytes = 8, 4 // TVMValue, int
 	d.request("creating the executor", handleBytes, []int64{wordArgument, wordArgument, textArgument(m.Name)},
@@ -280,12 +296,17 @@ func (d *modelDevice) runAOT(m *mlf.Model) {
 				d.data(p.Bytes, 1)
 			}
 		})
+
 	for _, name := range []string{"get_input_name", "get_num_outputs", "run"} {
 		d.find(name)
 	}
+
+	// The pools stay allocated after the first run.
 	for _, bytes := range d.adapterPools(m) {
 		d.arena.take(bytes)
 	}
+
+	// The executor's function run calls the model's, whose allocations count.
 	d.steps["run"] = d.steps[m.RunFunction()]
 	d.call("run", nil)
 }
@@ -299,6 +320,7 @@ func (d *modelDevice) array(t mlf.Tensor) {
 			rank = 0
 		}
 	}
+
 	d.data(t.Bytes, rank)
 }
 
@@ -311,6 +333,7 @@ func (d *modelDevice) adapterPools(m *mlf.Model) (pools []int64) {
 	if m.ABI != mlf.ABIUnpacked || m.Header == nil {
 		return nil
 	}
+
 	for _, p := range m.Header.Pools {
 		if p.Data == "" && p.Bytes > 0 && d.place.Pools[p.Name] == "" {
 			pools = append(pools, p.Bytes+15)
@@ -353,27 +376,37 @@ func needOf(class int, place boards.Place, a *mlf.Archive, m *mlf.Model, packet 
 	if !ok {
 		return ArenaNeed{}, failure.Errorf(failure.Internal, "no sizes of a runtime of %d bits", class)
 	}
+
 	n := ArenaNeed{pages: map[uint]int64{}, fixed: sizes.Manager}
 	n.workspace = allocation.Of(a, m)
+
+	// The size of pages follows from the size of the arena, which is not known yet.
 	for _, log := range pageLogs {
 		d := newModelDevice(sizes, packet, log, place)
 		d.steps = n.workspace.Steps
 		if err := d.runModel(m); err != nil {
 			return ArenaNeed{}, err
 		}
+
 		n.pages[log] = d.arena.high
 		n.Packet, n.Call = d.longest, d.longestCall
 	}
+
+	// The smallest pages that an arena of the resulting size has.
 	for _, log := range pageLogs {
 		n.Bytes = n.bytes(log)
+		// Smaller arenas have small pages.
 		if log > smallPageLog {
 			n.Bytes = max(n.Bytes, largeArena)
 		}
+
 		n.KiB = int((n.Bytes + 1023) / 1024)
+		// A larger arena would have larger pages, so these do not count.
 		if pageLog(int64(n.KiB)*1024, n.fixed) <= log {
 			break
 		}
 	}
+
 	return n, nil
 }
 
@@ -383,6 +416,7 @@ func (n ArenaNeed) bytes(log uint) int64 { return n.fixed + n.pages[log]*(1<<log
 // Holds reports whether the model runs in an arena of this size.
 func (n ArenaNeed) Holds(arena int64) bool {
 	log := pageLog(arena, n.fixed)
+
 	if _, ok := n.pages[log]; !ok {
 		return arena >= n.Bytes // more than a GiB
 	}

@@ -16,6 +16,7 @@ func CheckModel(b *boards.Board, a *mlf.Archive, m *mlf.Model) error {
 	if err := a.CheckModel(m); err != nil {
 		return err
 	}
+
 	for _, f := range m.Objects {
 		if err := CheckObject(b, f); err != nil {
 			return err
@@ -54,6 +55,7 @@ func CheckTarget(b *boards.Board, name string, o mlf.ObjectInfo) error {
 	if b.ELF.Accepts(elf) {
 		return nil
 	}
+
 	words := elf.String()
 	if o.CPU != "" && elf.Arch == "" {
 		words += " (" + o.CPU + ")"
@@ -83,6 +85,7 @@ func ELFOf(o mlf.ObjectInfo) boards.ELF {
 	e := boards.ELF{
 		Machine: machineName(o.Machine), Endian: "little", Class: 32, FloatABI: o.FloatABI, Arch: instructionSet(o),
 	}
+
 	if o.Class == elf.ELFCLASS64 {
 		e.Class = 64
 	}

@@ -39,12 +39,15 @@ func (e *Error) Error() string {
 	} else {
 		fmt.Fprintf(&w, "the %s of board %s is %d bytes too small", e.Part, e.Board, e.Over)
 	}
+
 	if e.Need > 0 {
 		fmt.Fprintf(&w, ": %d bytes are needed, there are %d", e.Need, e.Have)
 	}
+
 	if e.Reason != "" {
 		fmt.Fprintf(&w, " (%s)", e.Reason)
 	}
+
 	return w.String()
 }
 
@@ -64,6 +67,7 @@ func (e *Error) NextStep() string {
 	case e.Option == "":
 		return "choose a smaller model, or a board with more memory"
 	}
+
 	if len(e.Lines) > 0 {
 		return "generating again would replace files changed by hand, so change by hand: " + strings.Join(e.Lines, "; ")
 	}

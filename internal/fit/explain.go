@@ -23,6 +23,7 @@ func NextTwice(symbol, files string) string {
 	if files != "" && !ofModel.MatchString(files) {
 		return fmt.Sprintf("rename %s in one of the two files, or make it static", symbol)
 	}
+
 	const next = "rename %s in the model, or make it static; of plain C, the define %[1]s=model_%[1]s renames it"
 	return fmt.Sprintf(next, symbol)
 }
@@ -44,6 +45,7 @@ func ExplainHeader(header, includer string, files []mlf.File, inLibrary string) 
 	const beside = "codegen/host/include"
 	const described = "; of a model in plain C, name in headers the header, or the folder where its path begins: " +
 		"a path with ../ has none, as all sources are compiled in one folder"
+
 	switch {
 	case header == "arm_acle.h":
 		return "arm_acle.h stands for instructions of Arm's processors, such as their DSP instructions", NextProcessor
@@ -51,12 +53,14 @@ func ExplainHeader(header, includer string, files []mlf.File, inLibrary string) 
 		return fmt.Sprintf("%s includes %s, which is not beside it and in no library that is used", includer, header),
 			inLibrary + ", or add the header beside the file that includes it"
 	}
+
 	for _, f := range files {
 		if strings.EqualFold(path.Base(f.Name), path.Base(header)) {
 			return fmt.Sprintf("%s includes %s; the archive has %s, where C does not look for this name", includer, header,
 				f.Name), "move it in the archive: into " + beside + ", or to the source that includes it" + described
 		}
 	}
+
 	return fmt.Sprintf("%s includes %s, which is neither in the archive nor in a library that is used", includer, header),
 		inLibrary + ", or add the header to the archive, in " + beside + " or beside the source" + described
 }

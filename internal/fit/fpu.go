@@ -31,6 +31,7 @@ func CheckFPU(b *boards.Board, objects []mlf.File, own func() ([]byte, error)) e
 			}
 			board = &info
 		}
+
 		if !runsFPU(*board, o) {
 			return otherTarget(f.Name, fpuName(o), b.Name, fpuName(*board)+", the unit of its CPU")
 		}
@@ -63,6 +64,7 @@ func CheckCore(board string, core []byte, program mlf.File) error {
 func runsFPU(board, o mlf.ObjectInfo) bool {
 	version := func(arch int) int { return (arch + 1) / 2 }
 	allRegisters := func(arch int) bool { return arch >= 3 && arch%2 == 1 }
+
 	return version(board.FPArch) >= version(o.FPArch) && (allRegisters(board.FPArch) || !allRegisters(o.FPArch)) &&
 		(o.FPArch == 0 || o.FPSingle || !board.FPSingle) && board.MVE >= o.MVE
 }
@@ -71,10 +73,12 @@ func fpuName(o mlf.ObjectInfo) string {
 	names := map[int]string{
 		0: "no FPU", 1: "VFPv1", 2: "VFPv2", 3: "VFPv3", 4: "VFPv3-D16", 5: "VFPv4", 6: "VFPv4-D16", 7: "FPv5", 8: "FPv5-D16",
 	}
+
 	name := names[o.FPArch]
 	if name == "" {
 		name = fmt.Sprintf("FP architecture %d", o.FPArch)
 	}
+
 	switch {
 	case o.FPArch == 0:
 	case o.FPSingle:
@@ -82,8 +86,10 @@ func fpuName(o mlf.ObjectInfo) string {
 	default:
 		name += " of double precision"
 	}
+
 	if o.MVE > 0 {
 		name += " and vectors (MVE)"
 	}
+
 	return name
 }

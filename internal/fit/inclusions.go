@@ -30,9 +30,11 @@ var (
 func Inclusions(linkMap io.Reader) (all []Inclusion, err error) {
 	lines := bufio.NewScanner(linkMap)
 	lines.Buffer(nil, maxMapLine)
+
 	member, inList := "", false
 	for lines.Scan() && len(all) < maxMapPieces {
 		line := lines.Text()
+		// The reason is on the member's line if its name is short, else on the next one.
 		if m := inclusion.FindStringSubmatch(line); m != nil && inList {
 			all = append(all, Inclusion{m[1], m[2], m[3]})
 		} else if m := includingObject.FindStringSubmatch(line); m != nil && inList {
@@ -44,6 +46,7 @@ func Inclusions(linkMap io.Reader) (all []Inclusion, err error) {
 		}
 		inList = inList || strings.HasPrefix(line, "Archive member included")
 	}
+
 	return all, lines.Err()
 }
 
@@ -58,12 +61,15 @@ func Linked(mapFile string) (objects, members []string, err error) {
 		return nil, nil, failure.New(failure.Config, "build again", "the linker's map: %w", err)
 	}
 	defer f.Close()
+
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, maxMapLine)
+
 	inList, inSections := false, false
 	for lines.Scan() && len(objects)+len(members) < maxMapPieces {
 		line := lines.Text()
 		file, loaded := strings.CutPrefix(line, "LOAD ")
+
 		switch {
 		case strings.HasPrefix(line, "Archive member included"):
 			inList = true
@@ -72,12 +78,14 @@ func Linked(mapFile string) (objects, members []string, err error) {
 		case line == "Linker script and memory map":
 			inList, inSections = false, true
 		case inList && line != "" && line[0] != ' ':
+			// A short name has its reason on its own line, a longer one on the next.
 			if len(line) > inclusionColumn && line[inclusionColumn-1] == ' ' {
 				name := strings.TrimRight(line[:inclusionColumn], " ")
 				if name[len(name)-1] == ')' || isObject(name) { // else a path with a space
 					line = name
 				}
 			}
+
 			if strings.HasSuffix(line, ")") {
 				members = append(members, line)
 			} else {
@@ -87,12 +95,16 @@ func Linked(mapFile string) (objects, members []string, err error) {
 			objects = append(objects, file)
 		}
 	}
+
+	// A file without the list of sections is no map, or was cut short.
 	if err = lines.Err(); err == nil && !inSections {
 		err = errNoMap
 	}
+
 	if err != nil {
 		return nil, nil, failure.New(failure.Config, "build again", "%s: %w", mapFile, err)
 	}
+
 	return objects, members, nil
 }
 
@@ -105,17 +117,21 @@ func isObject(name string) bool {
 func Caller(all []Inclusion, function string) (object, called string) {
 	by := map[string]Inclusion{}
 	var next Inclusion
+
 	for _, i := range all {
 		by[i.Member] = i
 		if i.Symbol == function {
 			next = i
 		}
 	}
+
+	// One step for each inclusion at most: a cycle ends, too.
 	for range len(all) {
 		if next.By == "" || !strings.HasSuffix(next.By, ")") {
 			return next.By, next.Symbol
 		}
 		next = by[next.By]
 	}
+
 	return "", ""
 }

@@ -61,20 +61,25 @@ func Open(image, mapFile string, of Sources) (*Layout, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	// An object that an earlier link combined from others has a map beside it.
 	for _, object := range m.objects() {
 		mapFile := filepath.Join(of.Dir, filepath.FromSlash(strings.TrimSuffix(object, ".o")+".map"))
 		if !strings.HasPrefix(object, of.Build+"/") || !filepath.IsLocal(filepath.FromSlash(object)) {
 			continue
 		}
+
 		if _, err := os.Stat(mapFile); err != nil {
 			continue // the linker did not combine this object from others
 		}
+
 		inner, err := openMap(mapFile)
 		if err != nil {
 			return nil, err
 		}
 		m.open(object, inner)
 	}
+
 	e, err := elf.Open(image)
 	if err != nil {
 		return nil, failure.New(failure.Config, "build again", "the firmware: %w", err)
@@ -106,6 +111,7 @@ func (of Sources) parts() map[string]string {
 			parts[object] = part
 		}
 	}
+
 	maps.Copy(parts, together)
 	return parts
 }

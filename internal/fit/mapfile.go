@@ -62,13 +62,16 @@ var (
 // readMap reads a map and skips what it does not recognise. Callers should therefore compare sizes with the image's.
 func readMap(r io.Reader) (*linkMap, error) {
 	m := &mapReader{lines: bufio.NewScanner(r), into: &linkMap{}}
+
 	m.lines.Buffer(nil, maxMapLine)
+
 	if err := m.read(); err != nil {
 		return nil, err
 	}
 	if err := m.lines.Err(); err != nil {
 		return nil, err
 	}
+
 	return m.into, nil
 }
 
@@ -99,6 +102,7 @@ func (m *mapReader) read() error {
 			m.addRegion(line)
 		}
 	}
+
 	if m.lines.Err() != nil {
 		return nil // readMap reports it
 	}
@@ -111,8 +115,10 @@ func (m *mapReader) addRegion(line string) {
 	if len(words) < 3 || words[0] == "*default*" {
 		return
 	}
+
 	origin, ok := mapNumber(words[1])
 	length, ok2 := mapNumber(words[2])
+
 	if ok && ok2 {
 		readOnly := len(words) > 3 && !strings.Contains(words[3], "w")
 		m.into.regions = append(m.into.regions, mapRegion{words[0], origin, length, readOnly})
@@ -121,8 +127,10 @@ func (m *mapReader) addRegion(line string) {
 
 // readDiscarded reads a line about a section of an object that is not in the image.
 func (m *mapReader) readDiscarded(body string) {
+	// Only the line behind a name can have its numbers.
 	wait := m.waiting
 	m.waiting = nil
+
 	if !strings.HasPrefix(body, "0x") {
 		m.named(body, m.addDiscarded)
 	} else if n, ok := readNumbers(body); ok && wait != nil {
@@ -141,12 +149,15 @@ func (m *mapReader) addDiscarded(name string, n mapNumbers) {
 func (m *mapReader) readSections() error {
 	for m.lines.Scan() {
 		line := m.lines.Text()
+
 		if line == "Cross Reference Table" {
 			return nil
 		}
+
 		if m.pieces > maxMapPieces {
 			return errTooLong
 		}
+
 		m.readLine(line)
 	}
 	return nil
@@ -154,8 +165,10 @@ func (m *mapReader) readSections() error {
 
 func (m *mapReader) readLine(line string) {
 	body := strings.TrimLeft(line, " ")
+	// Only the line behind a name can have its numbers.
 	wait := m.waiting
 	m.waiting = nil
+
 	switch indent := len(line) - len(body); {
 	case body == "":
 	case strings.HasPrefix(body, "0x"):
@@ -179,11 +192,13 @@ func (m *mapReader) named(body string, add func(name string, n mapNumbers)) {
 	if strings.ContainsAny(name, "()") { // a pattern of the linker script
 		return
 	}
+
 	rest = strings.TrimLeft(rest, " ")
 	if rest == "" {
 		m.waiting = func(n mapNumbers) { add(name, n) }
 		return
 	}
+
 	if n, ok := readNumbers(rest); ok {
 		add(name, n)
 	}
@@ -191,11 +206,13 @@ func (m *mapReader) named(body string, add func(name string, n mapNumbers)) {
 
 func (m *mapReader) addSection(name string, n mapNumbers) {
 	s := mapSection{name: name, address: n.address, size: n.size, load: n.address}
+
 	if text, ok := strings.CutPrefix(n.rest, "load address "); ok {
 		if load, ok := mapNumber(text); ok {
 			s.load = load
 		}
 	}
+
 	m.into.sections = append(m.into.sections, s)
 	m.pieces++
 }
@@ -205,6 +222,7 @@ func (m *mapReader) addPiece(name string, n mapNumbers) {
 	if len(all) == 0 || n.size == 0 {
 		return
 	}
+
 	last := &all[len(all)-1]
 	last.pieces = append(last.pieces, newPiece(name, n))
 	m.pieces++
@@ -212,6 +230,7 @@ func (m *mapReader) addPiece(name string, n mapNumbers) {
 
 func newPiece(name string, n mapNumbers) mapPiece {
 	p := mapPiece{name: name, address: n.address, size: n.size}
+
 	if name != "*fill*" { // the rest of such a line is the value that fills the gap
 		p.object = n.rest
 		if at := strings.LastIndexByte(p.object, '('); at > 0 && strings.HasSuffix(p.object, ")") {
@@ -230,6 +249,7 @@ type mapNumbers struct {
 func readNumbers(text string) (n mapNumbers, ok bool) {
 	first, text, _ := strings.Cut(text, " ")
 	second, rest, _ := strings.Cut(strings.TrimLeft(text, " "), " ")
+
 	n.rest = strings.TrimSpace(rest)
 	if n.address, ok = mapNumber(first); ok {
 		n.size, ok = mapNumber(second)
@@ -243,6 +263,7 @@ func mapNumber(word string) (uint64, bool) {
 	if !ok {
 		return 0, false
 	}
+
 	n, err := strconv.ParseUint(digits, 16, 64)
 	return n, err == nil
 }
@@ -283,6 +304,7 @@ func (m *linkMap) within(p mapPiece) (pieces []mapPiece) {
 	if at < 0 {
 		return []mapPiece{p}
 	}
+
 	s := m.sections[at]
 	for _, q := range s.pieces {
 		offset := q.address - s.address
@@ -301,9 +323,11 @@ func openMap(name string) (*linkMap, error) {
 		return nil, failure.New(failure.Config, "build again", "the linker's map: %w", err)
 	}
 	defer f.Close()
+
 	m, err := readMap(f)
 	if err != nil {
 		return nil, failure.New(failure.Config, "build again", "%s: %w", name, err)
 	}
+
 	return m, nil
 }

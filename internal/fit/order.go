@@ -28,9 +28,11 @@ func (o Order) LostConstructors(start, end uint64) string {
 	for _, p := range o.from.discarded {
 		return fmt.Sprintf("section %s of %s is not in the image", p.name, p.from())
 	}
+
 	lost := o.find(func(p mapPiece) bool {
 		return isConstructors(p.name) && (p.address < start || p.address+p.size > end)
 	})
+
 	if lost != "" {
 		lost += ", not among the constructors"
 	}

@@ -14,15 +14,18 @@ import (
 // code cannot be read.
 func (l *Layout) Stack(m *mlf.Model) (*stackdepth.Use, error) {
 	of := stackdepth.Program{Spans: l.spans(), Calls: l.of.Calls, Stacks: l.of.Stacks, Operators: m.Functions}
+	// The runtime finds the adapter's functions by name and calls them through pointers, as it does operators.
 	if m.Header != nil {
 		of.Adapters = []string{m.Header.Adapter("run"), m.Header.Adapter("get_c_metadata")}
 	}
+
 	return stackdepth.Of(l.image, of)
 }
 
 // spans returns the owners of the pieces in memory.
 func (l *Layout) spans() (spans []stackdepth.Span) {
 	for _, s := range l.from.sections {
+		// Debug sections have addresses from 0 on, but are not in memory.
 		if strings.HasPrefix(s.name, ".debug") {
 			continue
 		}

@@ -30,33 +30,44 @@ func (l *Layout) Symbols(regions []RegionUse) ([]SymbolUse, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	sections := map[elf.SectionIndex]*mapSection{}
 	uses := map[[2]string]SymbolUse{}
+
 	for _, s := range symbols {
 		sec := l.image.Sections[s.Section]
 		if sections[s.Section] == nil {
 			sections[s.Section] = l.section(sec)
 		}
 		in := sections[s.Section]
+
 		at := [2]string{l.partAt(in, s.Value), sourceName(s.Name)}
 		if at[0] == partStack || at[0] == partArena {
 			continue
 		}
+
 		u := uses[at]
 		u.Part, u.Name = at[0], at[1]
+
 		inFlash, inRAM := sec.Type != elf.SHT_NOBITS, sec.Flags&elf.SHF_WRITE != 0
+
+		// Of a process, which has no regions, the section alone decides.
 		if i := regionAt(regions, s.Value); i >= 0 {
 			inRAM = !regions[i].Flash
+			// What is in RAM takes flash, too, if it is copied from there.
 			inFlash = !inRAM || inFlash && in.load != in.address
 		}
+
 		if inFlash {
 			u.Flash += int64(s.Size)
 		}
 		if inRAM {
 			u.RAM += int64(s.Size)
 		}
+
 		uses[at] = u
 	}
+
 	return slices.SortedFunc(maps.Values(uses), func(a, b SymbolUse) int {
 		return cmp.Or(cmp.Compare(a.Part, b.Part), cmp.Compare(a.Name, b.Name))
 	}), nil
@@ -69,16 +80,19 @@ func (l *Layout) symbols() ([]elf.Symbol, error) {
 	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
 		return nil, failure.New(failure.Config, "build again", "the firmware's symbols: %w", err)
 	}
+
 	all = slices.DeleteFunc(all, func(s elf.Symbol) bool {
 		kind := elf.ST_TYPE(s.Info)
 		return kind != elf.STT_FUNC && kind != elf.STT_OBJECT || s.Size == 0 || int(s.Section) >= len(l.image.Sections) ||
 			l.image.Sections[s.Section].Flags&elf.SHF_ALLOC == 0
 	})
+
 	for i, s := range all {
 		if l.image.Machine == elf.EM_ARM && elf.ST_TYPE(s.Info) == elf.STT_FUNC {
 			all[i].Value &^= 1 // of code in Thumb
 		}
 	}
+
 	return withoutOverlaps(all), nil
 }
 
@@ -87,17 +101,20 @@ func withoutOverlaps(all []elf.Symbol) (kept []elf.Symbol) {
 	slices.SortStableFunc(all, func(a, b elf.Symbol) int {
 		return cmp.Or(cmp.Compare(a.Section, b.Section), cmp.Compare(a.Value, b.Value), cmp.Compare(b.Size, a.Size))
 	})
+
 	var end uint64
 	for i, s := range all {
 		if i == 0 || s.Section != all[i-1].Section {
 			end = 0
 		}
+
 		if covered := min(max(end, s.Value)-s.Value, s.Size); covered < s.Size {
 			end = s.Value + s.Size
 			s.Value, s.Size = s.Value+covered, s.Size-covered
 			kept = append(kept, s)
 		}
 	}
+
 	return kept
 }
 

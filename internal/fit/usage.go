@@ -72,6 +72,7 @@ var partNames = []string{
 // partOf returns the part that a piece belongs to.
 func (l *Layout) partOf(s *mapSection, piece *mapPiece) string {
 	part := l.objectPart(piece)
+
 	switch name := piece.name; {
 	case slices.Contains(l.of.Areas.Stacks, s.name), slices.Contains(l.of.Areas.Stacks, name):
 		return partStack
@@ -106,6 +107,7 @@ func embeddedPart(name string) string {
 	if name == ".bss.memory" {
 		return partWorkspace
 	}
+
 	for _, array := range []string{".rodata.parameter_", ".data.parameter_", ".rodata.global_const_workspace"} {
 		if number, ok := strings.CutPrefix(name, array); ok && strings.Trim(number, "0123456789") == "" {
 			return partParameters
@@ -124,6 +126,7 @@ func (l *Layout) objectPart(piece *mapPiece) string {
 	object := l.object(piece)
 	base := path.Base(object)
 	inProject, local := strings.CutPrefix(object, l.of.Build+"/")
+
 	switch {
 	case piece.object == "" || piece.name == "*fill*":
 		return partOther
@@ -161,6 +164,7 @@ func sourceInCMake(object string) string {
 // regionsOf returns the regions given, or if they are nil those of the linker, whose flash is what it may not write.
 func (l *Layout) regionsOf(regions []RegionUse) []RegionUse {
 	given := regions == nil
+
 	for _, r := range l.from.regions {
 		if given {
 			regions = append(regions, RegionUse{Name: r.name, Origin: r.origin, Size: int64(r.length), Flash: r.readOnly})
@@ -173,13 +177,17 @@ func (l *Layout) regionsOf(regions []RegionUse) []RegionUse {
 func (l *Layout) Usage(regions []RegionUse) *Usage {
 	regions = l.regionsOf(regions)
 	u := &Usage{Regions: regions}
+
 	for _, name := range partNames {
 		u.Parts = append(u.Parts, PartUse{Name: name, In: make([]int64, len(regions))})
 	}
+
 	for _, sec := range l.image.Sections {
+		// .tbss describes the memory of each thread, and takes none itself.
 		if sec.Flags&elf.SHF_ALLOC == 0 || sec.Size == 0 || sec.Type == elf.SHT_NOBITS && sec.Flags&elf.SHF_TLS != 0 {
 			continue
 		}
+
 		s := l.section(sec)
 		unmapped := sec.Size
 		for i := range s.pieces {
@@ -187,12 +195,16 @@ func (l *Layout) Usage(regions []RegionUse) *Usage {
 			unmapped -= n
 			l.add(u, sec, s, l.partOf(s, &s.pieces[i]), s.pieces[i].address, n)
 		}
+
+		// A linker script may reserve memory without any piece, such as a stack.
 		rest := partOther
 		if slices.Contains(l.of.Areas.Stacks, s.name) {
 			rest = partStack
 		}
+
 		l.add(u, sec, s, rest, sec.Addr, unmapped)
 	}
+
 	u.Arena.Have = u.part(partArena).BSS
 	return u
 }
@@ -211,18 +223,23 @@ func (l *Layout) section(sec *elf.Section) *mapSection {
 // the result is smaller.
 func (s *mapSection) taken(i int) uint64 {
 	p := s.pieces[i]
+
 	end := s.address + s.size
+	// Pieces of merged strings overlap, by their sizes before merging.
 	if i+1 < len(s.pieces) && s.pieces[i+1].address >= p.address {
 		end = min(end, s.pieces[i+1].address)
 	}
+
 	if p.address < s.address || p.address >= end {
 		return 0
 	}
+
 	return min(p.size, end-p.address)
 }
 
 func (l *Layout) add(u *Usage, sec *elf.Section, s *mapSection, part string, address, bytes uint64) {
 	p := &u.Parts[slices.Index(partNames, part)]
+
 	n := int64(bytes)
 	switch {
 	case sec.Type == elf.SHT_NOBITS:
@@ -232,7 +249,9 @@ func (l *Layout) add(u *Usage, sec *elf.Section, s *mapSection, part string, add
 	default:
 		p.Data += n
 	}
+
 	u.place(p, address, n)
+	// Initial values take memory where they are stored, too.
 	if sec.Type != elf.SHT_NOBITS && s.load != s.address {
 		u.place(p, s.load+(address-s.address), n)
 	}
@@ -273,9 +292,11 @@ type Share struct {
 func (u *Usage) Shares() (all []Share) {
 	for _, p := range u.Parts {
 		s := Share{Part: p.Name}
+
 		if len(u.Regions) == 0 {
 			s.Flash, s.RAM = p.Text+p.Data, p.Data+p.BSS
 		}
+
 		for i, r := range u.Regions {
 			if r.Flash {
 				s.Flash += p.In[i]
@@ -283,16 +304,19 @@ func (u *Usage) Shares() (all []Share) {
 				s.RAM += p.In[i]
 			}
 		}
+
 		switch p.Name {
 		case partArena:
 			s.RAM = cmp.Or(u.Arena.Need, u.Arena.Have)
 		case partStack:
 			s.RAM = 0
 		}
+
 		if s.Flash != 0 || s.RAM != 0 {
 			all = append(all, s)
 		}
 	}
+
 	return all
 }
 

@@ -48,9 +48,11 @@ type series struct {
 // lineStyle returns the style of a line. Lines differ not only by colour.
 func (s series) lineStyle() draw.LineStyle {
 	style := draw.LineStyle{Color: colorOf(s.number), Width: vg.Points(1.5)}
+
 	if s.number > 0 {
 		style.Dashes = []vg.Length{vg.Points(float64(2 + 2*s.number)), vg.Points(2)}
 	}
+
 	return style
 }
 
@@ -81,6 +83,7 @@ const (
 // ticks returns the ticks of a linear axis.
 func ticks(low, high float64) []plot.Tick {
 	all := plot.DefaultTicks{}.Ticks(low, high)
+
 	for i, tick := range all {
 		if tick.Label != "" {
 			all[i].Label = valuetext.Thousands(tick.Value)
@@ -92,12 +95,15 @@ func ticks(low, high float64) []plot.Tick {
 // chart draws the figure's series or bars, as an element for an HTML page.
 func (f *figure) chart() (template.HTML, error) {
 	p := plot.New()
+
 	p.BackgroundColor = nil
 	p.X.Label.Text, p.Y.Label.Text = f.X, f.Y
+
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Label.TextStyle.Font.Variant, a.Tick.Label.Font.Variant = "Sans", "Sans"
 		a.Tick.Marker = plot.TickerFunc(ticks)
 	}
+
 	height, err := chartHeight, error(nil)
 	switch {
 	case f.series != nil:
@@ -107,12 +113,14 @@ func (f *figure) chart() (template.HTML, error) {
 	default:
 		return "", nil
 	}
+
 	if err != nil {
 		return "", err
 	}
 
 	c := vgsvg.NewWith(vgsvg.UseWH(chartWidth, vg.Points(float64(height))))
 	p.Draw(draw.Crop(draw.New(c), vg.Points(6), vg.Points(-14), 0, vg.Points(-6))) // room for labels at the ends
+
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
 		return "", err
@@ -128,18 +136,22 @@ func (f *figure) plotSeries(p *plot.Plot) error {
 		for _, d := range s.dots {
 			smallest, largest = min(smallest, d.Y), max(largest, d.Y)
 		}
+
 		dots, err := plotter.NewScatter(thin(s.dots))
 		if err != nil {
 			return err
 		}
 		dots.GlyphStyle = draw.GlyphStyle{Color: colorOf(s.number), Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
+
 		line, err := plotter.NewLine(s.line)
 		if err != nil {
 			return err
 		}
+
 		line.StepStyle, line.LineStyle = plotter.PostStep, s.lineStyle()
 		p.Add(dots, line)
 	}
+
 	if smallest > 0 && largest/smallest > 100 { // of fewer than two decades, the axis has no second label
 		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	}
@@ -160,16 +172,20 @@ func (f *figure) plotBars(p *plot.Plot) error {
 	for _, b := range f.bars {
 		names = append(names, b.name)
 	}
+
 	var below *plotter.BarChart
+
 	for part := range f.bars[0].parts {
 		var values plotter.Values
 		for _, b := range f.bars {
 			values = append(values, b.parts[part])
 		}
+
 		bars, err := plotter.NewBarChart(values, vg.Points(barHeight/2))
 		if err != nil {
 			return err
 		}
+
 		bars.Horizontal, bars.Color, bars.LineStyle = true, colorOf(part), draw.LineStyle{}
 		if below != nil {
 			bars.StackOn(below)
@@ -177,8 +193,11 @@ func (f *figure) plotBars(p *plot.Plot) error {
 		below = bars
 		p.Add(bars)
 	}
+
 	p.NominalY(names...)
+	// An axis begins at the bottom, but the first bar is on top.
 	p.Y.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}}
 	p.X.Min, p.Y.Padding = 0, vg.Points(4)
+
 	return nil
 }

@@ -32,6 +32,7 @@ func WriteCSV(w io.Writer, results []tune.Result) error {
 }
 
 func csvRow(r tune.Result) (row []string) {
+	// As many empty cells as fields, so that the columns behind them keep their places.
 	times, failed := slices.Repeat([]any{""}, 7), slices.Repeat([]any{""}, 4)
 	if t := r.Time; t != nil {
 		times = []any{t.Median, t.Mean, t.Min, t.Max, t.StdDev, t.Low, t.High}
@@ -39,9 +40,11 @@ func csvRow(r tune.Result) (row []string) {
 			times[5], times[6] = "", ""
 		}
 	}
+
 	if f := r.Failure; f != nil {
 		failed = []any{f.Class, f.Blame, f.Retry, valuetext.NoFormula(f.Message)}
 	}
+
 	for _, cell := range slices.Concat(
 		[]any{r.ID, r.Kind, r.Board, r.Image, r.Tier, r.SameAs}, times,
 		[]any{strings.Trim(fmt.Sprint(r.Samples), "[]"), r.Cut}, failed,
@@ -52,5 +55,6 @@ func csvRow(r tune.Result) (row []string) {
 	) {
 		row = append(row, fmt.Sprint(cell))
 	}
+
 	return row
 }

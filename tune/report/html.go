@@ -34,12 +34,15 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 	summary := &table{Head: []string{
 		"run", "candidates", "with a time", "measured as another's", "failed", "from", "worked for", "candidates a minute",
 	}}
+
 	var shown []shownRun
 	var groups []group
 	var wear []device.DeviceWear
+
 	for i, r := range runs {
 		s := shownRun{r, i, fmt.Sprintf("%d: %s", i+1, short(r.Name, 40)), workOf(r.Results)}
 		s.summary(summary)
+		// Rankings under equal conditions are one group, whatever runs they are of.
 		for _, k := range tune.Rank(r.Results) {
 			at := slices.IndexFunc(groups, func(g group) bool { return g[0].Conditions == k.Conditions })
 			if at < 0 {
@@ -47,6 +50,7 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 			}
 			groups[at] = append(groups[at], newMember(s, k))
 		}
+
 		shown, wear = append(shown, s), append(wear, r.Wear...)
 	}
 
@@ -79,6 +83,7 @@ type shownRun struct {
 
 func (s *shownRun) summary(t *table) {
 	timed, same := 0, 0
+
 	for _, r := range s.Results {
 		if r.Failure == nil {
 			timed++
@@ -87,6 +92,7 @@ func (s *shownRun) summary(t *table) {
 			}
 		}
 	}
+
 	from, rate := "-", "-"
 	if len(s.work) > 0 {
 		from = s.work[0].from.UTC().Format(time.DateTime) + " UTC"
@@ -94,6 +100,7 @@ func (s *shownRun) summary(t *table) {
 	if minutes := s.work.total().Minutes(); minutes > 0 {
 		rate = fmt.Sprintf("%.1f", float64(len(s.Results))/minutes)
 	}
+
 	t.add(s.label, len(s.Results), timed, same, len(s.Results)-timed, from, s.work.total().Round(time.Second/10).String(),
 		rate)
 }
@@ -117,10 +124,12 @@ type point struct {
 
 func newMember(run shownRun, k tune.Ranking) member {
 	m := member{k, run, nil}
+
 	ranked := map[string]bool{}
 	for _, r := range k.Results {
 		ranked[r.ID] = true
 	}
+
 	tried := 0
 	for _, r := range run.Results {
 		if r.Kind != k.Results[0].Kind {
@@ -131,6 +140,7 @@ func newMember(run shownRun, k tune.Ranking) member {
 			m.points = append(m.points, point{tried, run.work.until(r.Finished), r})
 		}
 	}
+
 	return m
 }
 
@@ -139,16 +149,19 @@ func (g group) section(n int) (section, error) {
 	u := unitOf(g)
 	s := section{Title: g[0].Conditions}
 	err := s.draw(n, g.bestByCandidate(u), g.bestByTime(u), g.distribution(u), g.sizes(u))
+
 	for _, m := range g {
 		b := block{
 			Title: "Fastest of run " + m.run.label + "; speed-up over " + short(m.Baseline.ID, 48),
 			Table: fastest(m.Ranking, u, fastestRows),
 		}
 		s.Blocks = append(s.Blocks, b)
+
 		if more := len(m.Results) - fastestRows; more > 0 {
 			s.Blocks = append(s.Blocks, block{Text: fmt.Sprintf("And %d more.", more)})
 		}
 	}
+
 	return s, err
 }
 
@@ -162,12 +175,14 @@ func (g group) bestByTime(u unit) figure {
 	for _, m := range g {
 		longest = max(longest, m.run.work.total())
 	}
+
 	name, scale := "seconds", time.Second
 	if longest > 2*time.Hour {
 		name, scale = "hours", time.Hour
 	} else if longest > 2*time.Minute {
 		name, scale = "minutes", time.Minute
 	}
+
 	f := figure{ID: "best-by-time", Title: "Best time by time", X: name + " of work"}
 	return g.best(f, u, func(p point) float64 { return p.worked.Seconds() / scale.Seconds() })
 }
@@ -176,12 +191,15 @@ func (g group) bestByTime(u unit) figure {
 func (g group) best(f figure, u unit, position func(point) float64) figure {
 	f.Y, f.Table.Head = "time per call, "+u.name, []string{"run", f.X, "best so far, " + u.name, "candidate"}
 	f.Words = "Each dot is a candidate, the line is the best time so far, over " + f.X + ". "
+
 	for _, m := range g {
 		s := series{number: m.run.number}
 		shortest, end := math.Inf(1), 0.0
+
 		for _, p := range m.points {
 			t := p.result.Time.Median
 			end = max(position(p), end) // results that finish together may be out of order
+
 			s.dots = append(s.dots, plotter.XY{X: end, Y: t * u.second})
 			if t < shortest {
 				shortest = t
@@ -189,10 +207,14 @@ func (g group) best(f figure, u unit, position func(point) float64) figure {
 				f.Table.add(m.run.label, end, u.text(t), short(p.result.ID, 48))
 			}
 		}
+
+		// The line reaches to the last candidate.
 		improvements := len(s.line) - 1
 		s.line = append(s.line, plotter.XY{X: end, Y: shortest * u.second})
+
 		f.add(s, m.run.label, "Run %s: from %s %s at first to %s %s, in %d improvements", m.run.label,
 			u.text(m.points[0].result.Time.Median), u.name, u.text(shortest), u.name, improvements)
+
 		if len(s.dots) > maxDots {
 			f.Words += fmt.Sprintf("The chart shows %d of its %d candidates. ", len(thin(s.dots)), len(s.dots))
 		}
@@ -212,11 +234,14 @@ func (g group) distribution(u unit) figure {
 		for i, r := range m.Results {
 			s.dots = append(s.dots, plotter.XY{X: float64(i + 1), Y: r.Time.Median * u.second})
 		}
+
 		s.line = s.dots
+
 		row := []any{m.run.label}
 		for quarter := range 5 {
 			row = append(row, u.text(m.Results[(len(s.dots)-1)*quarter/4].Time.Median))
 		}
+
 		f.Table.add(row...)
 		f.add(s, m.run.label, "Run %s: %d with a time, from %s to %s %s, half of them at most %s %s", m.run.label,
 			len(s.dots), row[1], row[5], u.name, row[3], u.name)
@@ -236,6 +261,7 @@ func (g group) sizes(u unit) figure {
 		for _, r := range m.Results {
 			dots = append(dots, dot{r.Time.Median * u.second, float64(r.Bytes), short(r.ID, 48)})
 		}
+
 		for _, d := range f.addFront(m.run.number, m.run.label, dots) {
 			f.Table.add(m.run.label, d.name, u.text(d.x/u.second), d.y)
 		}
@@ -251,6 +277,7 @@ func stepsOf(runs []shownRun) block {
 		for _, r := range s.Results {
 			kinds[r.Kind] = append(kinds[r.Kind], r)
 		}
+
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 			row := []any{s.label, kind}
 			for step := range 4 {
@@ -259,11 +286,13 @@ func stepsOf(runs []shownRun) block {
 					times := [...]time.Duration{r.Build, r.Wait, r.Load, r.Run}
 					sum += max(0, times[step].Seconds())
 				}
+
 				row = append(row, fmt.Sprintf("%.2f", 1000*sum/float64(len(kinds[kind]))))
 			}
 			t.add(row...)
 		}
 	}
+
 	return block{
 		Title: "Time by step", Table: t,
 		Text: "Mean milliseconds that a candidate took to be compiled and linked (build), waited for a board (wait), and " +
@@ -290,22 +319,27 @@ func boardsOf(runs []shownRun) block {
 				boards[r.Board] = append(boards[r.Board], r)
 			}
 		}
+
 		for _, name := range slices.Sorted(maps.Keys(boards)) {
 			busy := time.Duration(0) // loading and calling
 			for _, r := range boards[name] {
 				busy += max(r.Load, 0) + max(r.Run, 0)
 			}
+
 			share := 0.0
 			if total := s.work.total(); total > 0 {
 				share = 100 * min(1, float64(busy)/float64(total))
 			}
+
 			recoveries := any("-")
 			if s.Recoveries != nil {
 				recoveries = s.Recoveries[name]
 			}
+
 			t.add(s.label, name, boards[name][0].Kind, len(boards[name]), fmt.Sprintf("%.1f %%", share), recoveries)
 		}
 	}
+
 	return block{
 		Title: "Boards", Table: t,
 		Text: "Busy is the share of the time in which the run worked that a board loaded and called candidates, without " +

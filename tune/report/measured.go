@@ -34,6 +34,7 @@ const largestSymbols = 20
 func (x Measurements) WriteHTML(w io.Writer) error {
 	rows := measure.Rows(x.Results, x.Baseline)
 	head := section{Blocks: []block{{Table: &table{rows[0], rows[1:]}}}}
+
 	p := page{
 		Title: cmp.Or(x.Title, "Measurements"),
 		Intro: "Flash is all in regions of flash, RAM is variables and the running model's part of the arena. " +
@@ -49,14 +50,19 @@ func (x Measurements) WriteHTML(w io.Writer) error {
 			return err
 		}
 	}
+
 	p.Sections = append(p.Sections, head)
+
+	// A part has one colour on the whole page, also in an earlier result.
 	shown := slices.Clone(measured)
 	for _, r := range measured {
 		if old := x.Baseline.Find(r); old != nil {
 			shown = append(shown, old)
 		}
 	}
+
 	parts := largestParts(shown)
+
 	for i, r := range measured {
 		s, err := modelOf(i+1, r, x.Baseline.Find(r), x.Limits, parts)
 		if err != nil {
@@ -64,9 +70,11 @@ func (x Measurements) WriteHTML(w io.Writer) error {
 		}
 		p.Sections = append(p.Sections, s)
 	}
+
 	if len(measured) < len(x.Results) {
 		p.Sections = append(p.Sections, failures(x.Results))
 	}
+
 	return p.write(w, x.Wear)
 }
 
@@ -74,15 +82,18 @@ func (x Measurements) WriteHTML(w io.Writer) error {
 func failures(results []*measure.Result) section {
 	t := &table{Head: []string{"of", "class", "error", "next step"}}
 	s := section{Title: "Not measured", Blocks: []block{{Table: t}}}
+
 	for _, r := range results {
 		f := r.Failure
 		if f == nil {
 			continue
 		}
+
 		t.add(r.Key(), f.Class, f.Error, f.Next)
 		if len(f.Calls) == 0 {
 			continue
 		}
+
 		calls := slices.Clone(f.Calls)
 		slices.Reverse(calls)
 		s.Blocks = append(s.Blocks, block{Title: r.Key(), Tree: tree(calls), Facts: [][2]string{
@@ -93,12 +104,14 @@ func failures(results []*measure.Result) section {
 			{"Calls", ""},
 		}})
 	}
+
 	return s
 }
 
 // modelOf returns the section of result number n, from 1. old is the earlier one, or nil. parts have a colour each.
 func modelOf(n int, r, old *measure.Result, l measure.Limits, parts []string) (section, error) {
 	s := section{Title: r.Key(), Blocks: []block{{Items: r.Doubts()}}}
+
 	figures := []figure{partsFigure(r, old, parts)}
 	if len(r.Regions) > 0 {
 		figures = append(figures, regionsFigure(r))
@@ -106,6 +119,7 @@ func modelOf(n int, r, old *measure.Result, l measure.Limits, parts []string) (s
 	if len(r.Operators) > 0 {
 		figures = append(figures, operatorsFigure(r))
 	}
+
 	if err := s.draw(n, figures...); err != nil {
 		return s, err
 	}
@@ -118,6 +132,7 @@ func modelOf(n int, r, old *measure.Result, l measure.Limits, parts []string) (s
 	if old != nil {
 		s.Blocks = append(s.Blocks, changesOf(measure.Compare(old, r, l))...)
 	}
+
 	s.Blocks = append(s.Blocks, block{Title: "Largest functions, constants and variables", Table: largest(r)})
 	return s, nil
 }
@@ -125,6 +140,7 @@ func modelOf(n int, r, old *measure.Result, l measure.Limits, parts []string) (s
 // changesOf shows what differs from an earlier result.
 func changesOf(c measure.Comparison) (blocks []block) {
 	t := &table{Head: []string{"change", "causes"}}
+
 	for _, x := range c.Changes {
 		var causes []string
 		for _, cause := range x.Causes {
@@ -132,12 +148,15 @@ func changesOf(c measure.Comparison) (blocks []block) {
 		}
 		t.add(x, strings.Join(causes, ", "))
 	}
+
 	if len(t.Rows) > 0 {
 		blocks = append(blocks, block{Title: "Changes since the baseline", Table: t})
 	}
+
 	if c.Incomparable != "" {
 		c.Notes = append(c.Notes, "the cost cannot be compared: "+c.Incomparable)
 	}
+
 	return append(blocks, block{Items: c.Notes})
 }
 
@@ -151,6 +170,7 @@ func partsFigure(r, old *measure.Result, parts []string) figure {
 		name, words string
 		*measure.Result
 	}
+
 	builds := []build{{"", "Flash", r}}
 	if old != nil {
 		builds = append(builds, build{"before", "Before: flash", old})
@@ -163,6 +183,7 @@ func partsFigure(r, old *measure.Result, parts []string) figure {
 	}
 
 	most := make([]float64, len(parts))
+
 	for _, memory := range []string{"flash", "RAM"} {
 		for _, b := range builds {
 			bytes := make([]float64, len(parts))
@@ -180,11 +201,14 @@ func partsFigure(r, old *measure.Result, parts []string) figure {
 			f.addBar(strings.TrimSpace(memory+" "+b.name), bytes...)
 		}
 	}
+
+	// A part of no bar needs no colour.
 	for i, part := range parts {
 		if most[i] > 0 {
 			f.Legend = append(f.Legend, legend{i, part})
 		}
 	}
+
 	return f
 }
 
@@ -203,6 +227,7 @@ func largestParts(results []*measure.Result) (names []string) {
 			largest[p.Name] = max(largest[p.Name], p.Flash, p.RAM)
 		}
 	}
+
 	names = bySize(largest)
 	if len(names) <= len(tones) {
 		return names
@@ -221,10 +246,12 @@ func regionsFigure(r *measure.Result) figure {
 		if g.Size > 0 {
 			used = min(100, 100*float64(g.Used)/float64(g.Size))
 		}
+		// The sixth tone, a grey, is that of free memory.
 		f.addBar(g.Name, used, 0, 0, 0, 0, 100-used)
 		f.Table.add(g.Name, g.Used, g.Size)
 		f.Words += fmt.Sprintf("%s: %.1f %% of %s bytes. ", g.Name, used, thousands(g.Size))
 	}
+
 	return f
 }
 
@@ -234,17 +261,20 @@ func operatorsFigure(r *measure.Result) figure {
 	for _, o := range r.Operators {
 		most = max(most, o.Median)
 	}
+
 	scale, unit := axisOf(r.Cost.Unit, most)
 	f := figure{
 		ID: "operators", Title: "Cost by operator", Legend: []legend{{0, "median, " + unit}}, X: unit,
 		Table: table{Head: []string{"operator", "cost"}},
 	}
+
 	for _, o := range r.Operators {
 		cost := measure.Cost{Unit: r.Cost.Unit, Median: o.Median}
 		f.addBar(o.Node, o.Median*scale)
 		f.Table.add(o.Node, cost)
 		f.Words += fmt.Sprintf("%s: %s. ", o.Node, cost)
 	}
+
 	return f
 }
 
@@ -266,6 +296,7 @@ func tree(path []string) string {
 		}
 		b.WriteString(printable(call) + "\n")
 	}
+
 	return b.String()
 }
 
@@ -278,10 +309,12 @@ func largest(r *measure.Result) *table {
 			bytes[name] = max(bytes[name], n)
 		}
 	}
+
 	names := bySize(bytes)
 	for _, name := range names[:min(len(names), largestSymbols)] {
 		t.add(name, r.FlashOf[name], r.RAMOf[name])
 	}
+
 	return t
 }
 
@@ -299,6 +332,8 @@ func pareto(results []*measure.Result) figure {
 		ID: "pareto", Title: "Flash against cost", Table: table{Head: []string{"of", "cost", "flash, bytes"}},
 		Words: "Each dot is a result. A line joins those of a model than which no other one is both cheaper and smaller. ",
 	}
+
+	// Costs of different units have no common axis.
 	byUnit := map[string][]*measure.Result{}
 	unit, most := "", 0.0
 	for _, r := range results {
@@ -307,10 +342,12 @@ func pareto(results []*measure.Result) figure {
 			unit = r.Cost.Unit
 		}
 	}
+
 	if len(byUnit[unit]) < 2 {
 		f.Words = "There are fewer than two results in one unit."
 		return f
 	}
+
 	for _, r := range byUnit[unit] {
 		most = max(most, r.Cost.Median)
 	}
@@ -322,8 +359,10 @@ func pareto(results []*measure.Result) figure {
 		byModel[r.Model] = append(byModel[r.Model], dot{r.Cost.Median * scale, float64(r.Flash), r.Board})
 		f.Table.add(r.Key(), r.Cost, r.Flash)
 	}
+
 	for i, model := range slices.Sorted(maps.Keys(byModel)) {
 		f.addFront(i, short(model, 40), byModel[model])
 	}
+
 	return f
 }

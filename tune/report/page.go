@@ -29,14 +29,17 @@ type page struct {
 // write writes the page, with the wear of devices at its end.
 func (p page) write(w io.Writer, wear []device.DeviceWear) error {
 	s := section{Title: "Wear"}
+
 	for i, d := range wear {
 		if err := s.draw(i+1, heatMapOf(d)); err != nil {
 			return err
 		}
 	}
+
 	if len(wear) > 0 {
 		p.Sections = append(p.Sections, s)
 	}
+
 	return pageTemplate.Execute(w, p)
 }
 
@@ -53,6 +56,7 @@ func (s *section) draw(number int, figures ...figure) error {
 		if f.SVG, err = f.chart(); err != nil {
 			return fmt.Errorf("chart %s of %s: %w", f.ID, s.Title, err)
 		}
+
 		if number > 0 {
 			f.ID = fmt.Sprintf("%s-%d", f.ID, number)
 		}
@@ -107,6 +111,7 @@ func (t *table) add(cells ...any) {
 			row[i] = printable(fmt.Sprint(c))
 		}
 	}
+
 	t.Rows = append(t.Rows, row)
 }
 

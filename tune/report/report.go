@@ -34,9 +34,11 @@ func printable(s string) string {
 // short returns at most n characters of a text, printable, with its end, in which the IDs of a space differ.
 func short(s string, n int) string {
 	all, end := []rune(printable(s)), n*5/12
+
 	if len(all) <= n {
 		return string(all)
 	}
+
 	return string(all[:n-1-end]) + "…" + string(all[len(all)-end:])
 }
 
@@ -85,6 +87,7 @@ func fastest(k tune.Ranking, u unit, n int) *table {
 	if u.name == instructions {
 		cost = u.name
 	}
+
 	t := &table{Head: []string{
 		"rank", "candidate", cost, "mean, 95 %", "speed-up", "board", "bytes", "notes",
 	}}
@@ -93,15 +96,18 @@ func fastest(k tune.Ranking, u unit, n int) *table {
 		if r.Time.N > 1 && u.name != instructions { // a count has no distribution
 			interval = u.text(r.Time.Low) + "…" + u.text(r.Time.High)
 		}
+
 		if s := k.SpeedUp(r.Time); s > 0 {
 			speedUp = fmt.Sprintf("%.2f", s)
 		}
+
 		if r.Cut {
 			notes = append(notes, "cut short")
 		}
 		if r.SameAs != "" {
 			notes = append(notes, "same bytes as "+short(r.SameAs, 48))
 		}
+
 		t.add(i+1, short(r.ID, 48), u.text(r.Time.Median), interval, speedUp, short(r.Board, 32), r.Bytes,
 			strings.Join(notes, ", "))
 	}
@@ -119,19 +125,24 @@ func (t *table) addReasons(results []tune.Result, begin ...any) {
 		class failure.Class
 		blame tune.Blame
 	}
+
 	all := map[reason][]tune.Result{}
 	var order []reason
 	for _, r := range results {
 		if r.Failure == nil {
 			continue
 		}
+
 		x := reason{r.Kind, r.Failure.Class, r.Failure.Blame}
 		if all[x] == nil {
 			order = append(order, x)
 		}
 		all[x] = append(all[x], r)
 	}
+
+	// Stable: of equal numbers, the reason that occurred first comes first.
 	slices.SortStableFunc(order, func(a, b reason) int { return cmp.Compare(len(all[b]), len(all[a])) })
+
 	for _, x := range order {
 		first := all[x][0]
 		t.add(append(begin, x.kind, x.class, x.blame, len(all[x]),
@@ -155,6 +166,8 @@ func workOf(results []tune.Result) (w work) {
 		duration := max(r.Build, 0) + max(r.Wait, 0) + max(r.Load, 0) + max(r.Run, 0)
 		all = append(all, span{from: r.Finished.Add(-duration), to: r.Finished})
 	}
+
+	// Candidates are worked on in parallel, so their spans overlap.
 	slices.SortFunc(all, func(a, b span) int { return a.from.Compare(b.from) })
 	for _, s := range all {
 		last := len(w) - 1
@@ -166,6 +179,7 @@ func workOf(results []tune.Result) (w work) {
 			w[last].to = s.to
 		}
 	}
+
 	return w
 }
 
@@ -173,6 +187,7 @@ func (w work) total() time.Duration {
 	if len(w) == 0 {
 		return 0
 	}
+
 	last := w[len(w)-1]
 	return last.before + last.to.Sub(last.from)
 }
@@ -180,8 +195,10 @@ func (w work) total() time.Duration {
 // until returns how long a run had worked at a time within one of its spans.
 func (w work) until(t time.Time) time.Duration {
 	i := sort.Search(len(w), func(i int) bool { return !w[i].to.Before(t) })
+
 	if i == len(w) {
 		return w.total()
 	}
+
 	return w[i].before + max(t.Sub(w[i].from), 0)
 }

@@ -20,13 +20,17 @@ func WriteTable(w io.Writer, results []tune.Result, n int) error {
 	if len(results) == 0 {
 		b.WriteString("no results\n")
 	}
+
 	for _, k := range tune.Rank(results) {
 		fmt.Fprintf(&b, "%s; speed-up over %s\n", printable(k.Conditions), short(k.Baseline.ID, 48))
+
 		shown := len(k.Results)
 		if n > 0 {
 			shown = min(shown, n)
 		}
+
 		writeColumns(&b, fastest(k, unitOf([]member{{Ranking: k}}), shown))
+
 		if more := len(k.Results) - shown; more > 0 {
 			fmt.Fprintf(&b, "  and %d more\n", more)
 		}
@@ -40,6 +44,7 @@ func WriteTable(w io.Writer, results []tune.Result, n int) error {
 		fmt.Fprintf(&b, "%d of %d have no time\n", len(failed), len(results))
 		writeColumns(&b, t)
 	}
+
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -20,6 +20,7 @@ func heatMapOf(d device.DeviceWear) figure {
 		ID: "wear", Title: "Wear of " + d.Device + ", board " + d.Board,
 		Table: table{Head: []string{"region", "sector", "address", "bytes", "erases", "rated"}},
 	}
+
 	most, worst := 0, 0.0
 	for _, s := range d.Sectors {
 		most = max(most, s.Erases)
@@ -27,17 +28,21 @@ func heatMapOf(d device.DeviceWear) figure {
 			worst = max(worst, float64(s.Erases)/float64(s.Rated))
 		}
 	}
+
 	share := (len(d.Sectors) + maxSquares - 1) / maxSquares
 	for i, s := range d.Sectors {
 		if i%share == 0 {
 			h.Squares = append(h.Squares, palest)
 		}
+
 		last := len(h.Squares) - 1
 		h.Squares[last] = max(h.Squares[last], float64(s.Erases)/float64(max(most, 1)))
+
 		if i == 0 || !sameWear(d.Sectors[i-1], s) {
 			h.Table.add(s.Region, s.Index, fmt.Sprintf("0x%08x", s.Addr), s.Size, s.Erases, s.Rated)
 		}
 	}
+
 	h.Words = fmt.Sprintf("%d flashes. A square is a sector that was written, in the order of addresses; the darkest "+
 		"were erased %d times. ", d.Flashes, most)
 	if share > 1 {

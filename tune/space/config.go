@@ -25,12 +25,14 @@ func (s *Space) config(index []int) Config {
 	for _, i := range index {
 		letters = append(letters, rune(firstLetter+i))
 	}
+
 	return Config{s, string(letters)}
 }
 
 // Indices returns the index of each knob's value.
 func (c Config) Indices() []int {
 	var index []int
+
 	for _, letter := range c.index {
 		index = append(index, int(letter)-firstLetter)
 	}
@@ -60,6 +62,7 @@ func (c Config) Flags() []string {
 // constraints change. It does not cover the compiler or the board.
 func (c Config) ID() string {
 	all := fmt.Appendf(nil, "config v2\nspace %x\n", c.space.digest)
+
 	for k, v := range c.values {
 		all = fmt.Appendf(all, "knob %q %q\n", k.name, k.flags(v))
 	}
@@ -73,6 +76,7 @@ func (c Config) String() string {
 		if flags, ok := v.([]string); ok {
 			v = fmt.Sprintf("%q", strings.Join(flags, " "))
 		}
+
 		words = append(words, fmt.Sprint(k.name, "=", v))
 	}
 	return strings.Join(words, " ")
@@ -82,6 +86,7 @@ func (c Config) String() string {
 // list of flags.
 func (c Config) MarshalJSON() ([]byte, error) {
 	var fields []string
+
 	for k, v := range c.values {
 		value, err := json.Marshal(v)
 		if err != nil {
@@ -89,5 +94,6 @@ func (c Config) MarshalJSON() ([]byte, error) {
 		}
 		fields = append(fields, fmt.Sprintf("%q:%s", k.name, value))
 	}
+
 	return []byte("{" + strings.Join(fields, ",") + "}"), nil
 }

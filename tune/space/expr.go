@@ -66,10 +66,13 @@ func (s *Space) parseCondition(text string) (ast.Expr, error) {
 		inC := strings.NewReplacer("'EOF'", "the end", "newline", "the end", nameMark, "")
 		return nil, errors.New(inC.Replace(list[0].Msg))
 	}
+
+	// Errors do not depend on the configuration: one evaluation finds them all.
 	v := evaluation{space: s, index: make([]int, len(s.knobs))}
 	if !v.of(e).condition {
 		v.fail("a number instead of a condition")
 	}
+
 	return e, v.err
 }
 
@@ -90,15 +93,18 @@ func (v *evaluation) of(e ast.Expr) value {
 		if err != nil || e.Value != strconv.FormatInt(n, 10) {
 			v.fail("%s is not a decimal number of 64 bits without leading zeros", e.Value)
 		}
+
 		return value{number: n, exists: true}
 	case *ast.UnaryExpr:
 		x := v.of(e.X)
 		switch {
 		case e.Op == token.SUB && !x.condition:
+			// Zero minus x, so that its overflow counts.
 			return v.binary(value{exists: true}, e.Op, x)
 		case e.Op != token.NOT || !x.condition:
 			v.fail("%s has no meaning in front of a %s", e.Op, kinds[x.condition])
 		}
+
 		x.holds = !x.holds
 		return x
 	case *ast.BinaryExpr:
@@ -116,14 +122,17 @@ func (v *evaluation) knob(name string) value {
 	case !v.space.knobs[k].numeric:
 		return v.fail("knob %s is not a number in all its values", name)
 	}
+
 	return value{number: v.space.knobs[k].value(v.index[k]).(int64), exists: true}
 }
 
 // binary computes with 64 bits.
 func (v *evaluation) binary(x value, op token.Token, y value) value {
 	logic, divides := op == token.LAND || op == token.LOR, op == token.QUO || op == token.REM
+
 	exists := x.exists && y.exists
 	a, b := constant.MakeInt64(x.number), constant.MakeInt64(y.number)
+
 	switch {
 	case !strings.Contains(" || && == != < <= > >= + - * / % ", " "+op.String()+" "):
 		return v.fail("%s is not an operator of constraints", op)
@@ -135,11 +144,13 @@ func (v *evaluation) binary(x value, op token.Token, y value) value {
 		return y
 	case op.Precedence() == token.EQL.Precedence():
 		return value{condition: true, holds: constant.Compare(a, op, b), exists: exists}
+	// C has no result of these, either.
 	case divides && (y.number == 0 || y.number == -1 && x.number == math.MinInt64):
 		return value{}
 	case op == token.QUO:
 		op = token.QUO_ASSIGN // the constant package's name of a division that truncates
 	}
+
 	n, fits := constant.Int64Val(constant.BinaryOp(a, op, b))
 	return value{number: n, exists: exists && fits}
 }

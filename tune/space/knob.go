@@ -30,6 +30,7 @@ func newKnob(f knobFile) (k knob, err error) {
 	for _, flags := range f.Flags {
 		values = append(values, flags)
 	}
+
 	switch {
 	case f.Range != nil:
 		k.count, k.value, err = f.Range.numbers()
@@ -50,12 +51,15 @@ func newKnob(f knobFile) (k knob, err error) {
 		default:
 			return k, fmt.Errorf("%v is neither a number nor a text", v)
 		}
+
+		// Two values with the same flags would be measured twice.
 		key := fmt.Sprintf("%q", k.flags(values[i]))
 		if seen[key] {
 			return k, fmt.Errorf("it has the value %v twice", v)
 		}
 		seen[key] = true
 	}
+
 	k.count, k.value = len(values), func(i int) any { return values[i] }
 	return k, nil
 }
@@ -66,9 +70,11 @@ func (f *rangeFile) numbers() (count int, value func(i int) any, err error) {
 	if f.Step != nil {
 		step = *f.Step
 	}
+
 	if f.PowersOfTwo { // then these are exponents
 		first, last = int64(bits.Len64(uint64(first-1))), int64(bits.Len64(uint64(last)))-1
 	}
+
 	steps := uint64(last-first) / uint64(step) // correct also if the difference wraps
 	switch {
 	case f.PowersOfTwo && (f.Step != nil || *f.From < 1):
@@ -78,6 +84,7 @@ func (f *rangeFile) numbers() (count int, value func(i int) any, err error) {
 	case steps >= maxValues:
 		return 0, nil, fmt.Errorf("the range has more than %d values", maxValues)
 	}
+
 	return int(steps) + 1, func(i int) any {
 		n := first + int64(i)*step
 		if f.PowersOfTwo {

@@ -88,9 +88,11 @@ func parseFile(data []byte, path string) (*Space, error) {
 	if r.lines, err = jsonfile.Decode(path, data, &r.file); err != nil {
 		return nil, err
 	}
+
 	f := r.file
 	r.space.Entry, r.space.Function = f.Entry, f.Function
 
+	// Constraints follow the knobs that they name.
 	for _, list := range []struct {
 		name string
 		size int
@@ -143,10 +145,12 @@ func (r *reader) readSource(i int) error {
 func (r *reader) readArg(i int) error {
 	a := r.file.Args[i]
 	arg := Arg{Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol}
+
 	var err error
 	if arg.DType, err = ndarray.ParseDType(a.DType); err != nil {
 		return err
 	}
+
 	bytes, err := ndarray.Bytes(arg.DType, a.Shape)
 	switch {
 	case err != nil:
@@ -160,12 +164,15 @@ func (r *reader) readArg(i int) error {
 	case a.Data != nil:
 		arg.Data, err = r.array("data", a.Data, arg)
 	}
+
 	if err == nil && a.Want != nil {
 		arg.Want, err = r.array("want", a.Want, arg)
 	}
+
 	if r.bytes += len(arg.Data) + len(arg.Want); r.bytes > maxDataBytes {
 		return fmt.Errorf("the arguments are larger than %d MiB", maxDataBytes>>20)
 	}
+
 	r.space.Args = append(r.space.Args, arg)
 	return err
 }
@@ -177,6 +184,7 @@ func number(d ndarray.DType, text json.Number) ([]byte, error) {
 		"uint8": new(uint8), "uint16": new(uint16), "uint32": new(uint32), "uint64": new(uint64),
 		"float32": new(float32), "float64": new(float64),
 	}[d.String()]
+
 	if element == nil || json.Unmarshal([]byte(text), element) != nil {
 		return nil, fmt.Errorf("value %s is no %v", text, d)
 	}
@@ -190,20 +198,24 @@ func (r *reader) array(field string, a *arrayFile, of Arg) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", field, err)
 	}
+
 	i := slices.IndexFunc(arrays, func(named ndarray.Named) bool { return named.Name == a.Array })
 	if i < 0 {
 		return nil, fmt.Errorf("%s: %s has no array %q", field, path, a.Array)
 	}
+
 	if array := arrays[i]; array.DType != of.DType || !slices.Equal(array.Shape, of.Shape) {
 		return nil, fmt.Errorf("%s: %s %s is %v %d, not %v %d", field, path, a.Array, array.DType, array.Shape, of.DType,
 			of.Shape)
 	}
+
 	return arrays[i].Data, nil
 }
 
 func (r *reader) readKnob(i int) error {
 	f := r.file.Knobs[i]
 	k, err := newKnob(f)
+
 	if _, twice := r.space.byName[f.Name]; twice {
 		err = errors.New("there are two knobs of this name")
 	} else if i == maxKnobs {
@@ -212,6 +224,7 @@ func (r *reader) readKnob(i int) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
+
 	r.space.knobs, r.space.byName[f.Name] = append(r.space.knobs, k), i
 	return nil
 }
@@ -222,6 +235,7 @@ func (r *reader) readConstraint(i int) error {
 	if err != nil {
 		return fmt.Errorf("%.*q: %w", maxConstraintBytes, text, err)
 	}
+
 	line := r.lines[fmt.Sprintf("constraints[%d]", i)]
 	r.space.constraints = append(r.space.constraints, constraint{text, line, e})
 	return nil
@@ -233,9 +247,11 @@ func readFile(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	// One byte more than the limit shows that a file is larger.
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if int64(len(data)) > limit {
 		err = fmt.Errorf("%s is larger than %d MiB", path, limit>>20)
 	}
+
 	return data, err
 }

@@ -27,13 +27,16 @@ const examplesFile = "examples.npz"
 // that no C file names, and a file of the kernel with one of these names.
 func (s *Space) Plain() ([]Source, error) {
 	w := plainWriter{space: s, called: cmp.Or(s.Function, s.Entry)}
+
 	err := w.describe()
+
 	for i, a := range s.Args {
 		err = cmp.Or(err, w.add(i, a))
 	}
 	if w.Examples != "" {
 		w.Compare = s.tolerance()
 	}
+
 	description, jsonErr := json.MarshalIndent(w.Description, "", "  ")
 	examples, npzErr := ndarray.EncodeNPZ(w.contents)
 	if err := cmp.Or(err, jsonErr, npzErr); err != nil {
@@ -43,14 +46,17 @@ func (s *Space) Plain() ([]Source, error) {
 	prototype := fmt.Sprintf("int %s(%s)", w.Function, strings.Join(w.parameters, ", "))
 	header := fmt.Appendf(nil, "// Calls %s; returns 0, or the error of a packed function.\n"+
 		"#pragma once\n#include <stdint.h>\n\n%s;\n", w.called, prototype)
+
 	files := []Source{
 		{w.Function + ".h", header},
 		{w.Function + ".c", w.source(prototype)},
 		{plainc.File, append(description, '\n')},
 	}
+
 	if w.Examples != "" {
 		files = append(files, Source{examplesFile, examples})
 	}
+
 	return files, nil
 }
 
@@ -71,21 +77,27 @@ func (w *plainWriter) describe() error {
 	name := strings.Trim(strings.ToLower(w.called), "_0123456789")
 	w.Name = cmp.Or(name[:min(len(name), 64)], "kernel")
 	w.Sources, w.Headers, w.Include = []string{w.Function + ".c"}, []string{w.Function + ".h"}, []string{w.Function + ".h"}
+
 	word := regexp.MustCompile(`\b` + w.called + `\b`)
+
 	for _, f := range w.space.Kernel {
 		isC := path.Ext(f.Name) == ".c"
+
 		if strings.TrimSuffix(f.Name, path.Ext(f.Name)) == w.Function {
 			return fmt.Errorf("the kernel has a file %s: rename it", f.Name)
 		}
+
 		if isC && w.space.Function != "" && w.included == "" && word.Match(f.Data) {
 			isC, w.included = false, f.Name
 		}
+
 		if isC {
 			w.Sources = append(w.Sources, f.Name)
 		} else {
 			w.Headers = append(w.Headers, f.Name)
 		}
 	}
+
 	if w.space.Function != "" && w.included == "" {
 		return errors.New("no C file of the kernel has the name " + w.called)
 	}
@@ -95,7 +107,9 @@ func (w *plainWriter) describe() error {
 // add adds argument i.
 func (w *plainWriter) add(i int, a Arg) error {
 	name, shape := fmt.Sprintf("argument%d", i), append([]int64{}, a.Shape...)
+
 	v := plainc.Value{Output: name, DType: a.DType.String(), Shape: shape}
+
 	ctype, content := plainc.Elements[v.DType], a.Want
 	switch {
 	case a.Data != nil && a.Want != nil:
@@ -112,8 +126,10 @@ func (w *plainWriter) add(i int, a Arg) error {
 			parameter, passed, v.Pass = ctype+" "+name, name, "value"
 		}
 	}
+
 	w.Arguments = append(w.Arguments, plainc.Argument{Value: v})
 	w.parameters, w.passed = append(w.parameters, parameter), append(w.passed, passed)
+
 	if content != nil {
 		array := &ndarray.Array{DType: a.DType, Shape: shape, Data: content}
 		w.contents = append(w.contents, ndarray.Named{Name: name, Array: array})
@@ -127,6 +143,7 @@ func (w *plainWriter) add(i int, a Arg) error {
 		"                      .dtype = {.code = %d, .bits = %d, .lanes = 1}, .shape = (int64_t[]){%s0}};\n"+
 		"  values[%[1]d].v_handle = &tensor%[1]d;\n  codes[%[1]d] = kTVMDLTensorHandle;\n",
 		i, name, len(shape), a.DType.Code, a.DType.Bits, dims.String())
+
 	return nil
 }
 
@@ -136,6 +153,7 @@ func (s *Space) tolerance() string {
 	for _, a := range s.Args {
 		abs, rel = max(abs, a.AbsTol), max(rel, a.RelTol)
 	}
+
 	none := regexp.MustCompile(`(abs|rel)=0(,|$)`)
 	return strings.Trim(none.ReplaceAllString(fmt.Sprintf("abs=%g,rel=%g", abs, rel), ""), ",")
 }
@@ -147,6 +165,7 @@ func (w *plainWriter) source(prototype string) []byte {
 		return fmt.Appendf(nil, "#include \"%s.h\"\n\n#include \"%s\"\n\n"+strict+"%s {\n  (void)%s(%s);\n  return 0;\n}\n",
 			w.Function, w.included, prototype, w.called, strings.Join(w.passed, ", "))
 	}
+
 	n := len(w.space.Args)
 	return fmt.Appendf(nil, `#include "%s.h"
 

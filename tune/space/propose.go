@@ -66,6 +66,7 @@ func (s *Space) newProposer(draw func(n int) []int) *proposer {
 func (p *proposer) Next() (Config, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	length := 1
 	for _, c := range p.space.constraints {
 		length += len(c.text)
@@ -74,12 +75,14 @@ func (p *proposer) Next() (Config, bool) {
 	n := 0
 	for ; n < min(maxSteps, maxWork/length); n++ {
 		index := p.draw(n)
+		// After a proposal this is the end of the space, and no failure.
 		if index == nil && len(p.seen) > 0 {
 			return Config{}, false
 		}
 		if index == nil {
 			break
 		}
+
 		if c := p.space.violated(index); c >= 0 {
 			p.rejected[c]++
 		} else if c := p.space.config(index); !p.seen[c] {
@@ -106,9 +109,11 @@ func (p *proposer) Report(c Config, cost float64, ok bool) {
 	if !ok || math.IsNaN(cost) {
 		cost = math.Inf(1)
 	}
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seen[c] = true
+	// In front of its equals: of too many, the newest stay.
 	p.ranked = slices.Insert(p.ranked, 0, ranked{c, cost})
 	slices.SortStableFunc(p.ranked, func(a, b ranked) int { return cmp.Compare(a.cost, b.cost) })
 	p.ranked = p.ranked[:min(len(p.ranked), population)]
