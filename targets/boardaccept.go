@@ -61,24 +61,30 @@ func acceptBoard(ctx context.Context, j *job, v acceptInputs) error {
 	if err != nil {
 		return err
 	}
+
+	// Before the tests, which take long: a page that cannot be written is an error at once.
 	page, err := acceptPage(j, b)
 	if err != nil {
 		return err
 	}
+
 	if j.DryRun {
 		for _, s := range accept.Steps() {
 			j.Printf("%-10s %s", s.Name, s.Doc)
 		}
 		return j.Would("test board %s and write %s", b.Name, j.Shown(page))
 	}
+
 	desk := j.desk()
 	if desk.Programmer != boards.NoProgrammer {
 		if err := needKeeper(ctx, j.Console, b); err != nil {
 			return err
 		}
 	}
+
 	bar := j.Start("testing board "+b.Name, 0)
 	defer bar.End()
+
 	passed, skipped := 0, 0
 	report, err := accept.Run(ctx, accept.Trial{
 		Board: j.in.Board.Value, Template: j.in.Template.Value, Which: j.in.Device, Builder: j.builder(), Desk: desk,
@@ -96,10 +102,14 @@ func acceptBoard(ctx context.Context, j *job, v acceptInputs) error {
 			})
 		},
 	})
+
+	// Without a report nothing was tested, and after an interrupt the page would have a wrong result.
 	if report == nil || ctx.Err() != nil {
 		return err
 	}
+
 	written := writePage(ctx, j.Console, page, v.By, report)
+
 	switch {
 	case err != nil && written == nil:
 		j.Notef("note: what was found is in %s", j.Shown(page))
@@ -109,6 +119,7 @@ func acceptBoard(ctx context.Context, j *job, v acceptInputs) error {
 	case written != nil:
 		return written
 	}
+
 	j.Printf("board %s: accepted; %d steps, %d of them skipped; commit %s", b.Name, passed+skipped, skipped,
 		j.Shown(page))
 	j.JSONLine(jsonlines.Checked{Board: b.Name, Output: page, Passed: passed, Skipped: skipped})
@@ -125,6 +136,7 @@ func acceptPage(j *job, b *boards.Board) (string, error) {
 		return "", failure.New(failure.Config, "choose an OUTPUT that can be written", "the page of board %s: %w", b.Name,
 			err)
 	}
+
 	return page, nil
 }
 
@@ -140,13 +152,16 @@ func writePage(ctx context.Context, c *console.Console, page, by string, r *acce
 
 // author returns who accepts a board: git's user, else this computer's.
 func author(ctx context.Context, c *console.Console) string {
+	// Pages are kept in the repository, where git knows the author.
 	cmd := exec.CommandContext(ctx, "git", "config", "user.name")
 	cmd.Dir = c.Dir
 	if name, err := cmd.Output(); err == nil && strings.TrimSpace(string(name)) != "" {
 		return strings.TrimSpace(string(name))
 	}
+
 	if u, err := user.Current(); err == nil {
 		return cmp.Or(u.Name, u.Username)
 	}
+
 	return "unknown"
 }

@@ -45,23 +45,29 @@ func checkBoard(ctx context.Context, c *console.Console, _ struct{}, name string
 	if err != nil {
 		return err
 	}
+
 	b, err := boards.Find(name, builder.Path)
 	if err != nil {
 		return err
 	}
+
 	check := boardCheck{c, builder, b, name}
 	c.Printf("board %s: loads from %s", b.Name, strings.Join(b.Files, ", "))
+
 	compiler, emulator, err := device.MissingTools(ctx, b)
 	if err != nil {
 		return err
 	}
+
 	r := jsonlines.BoardCheck{Board: b.Name, Files: b.Files}
 	if err := check.emulated(); err != nil {
 		return err
 	}
+
 	if r.Unchecked, err = check.programmers(ctx); err != nil {
 		return err
 	}
+
 	for _, t := range b.Templates {
 		built, size, err := check.build(ctx, t, len(compiler) == 0)
 		if err != nil {
@@ -72,9 +78,11 @@ func checkBoard(ctx context.Context, c *console.Console, _ struct{}, name string
 			r.Text, r.Data, r.BSS = &size.Text, &size.Data, &size.BSS
 		}
 	}
+
 	if err := lacking(compiler, emulator); err != nil {
 		return err
 	}
+
 	c.Printf("board %s: good; link %s, programmer %s", b.Name, cmp.Or(r.Link, "unknown before a build"), r.Programmer)
 	c.JSONLine(r)
 	return nil
@@ -103,6 +111,7 @@ func (c boardCheck) programmers(ctx context.Context) (unchecked string, err erro
 		if !p.given {
 			continue
 		}
+
 		err := p.check(ctx, desk)
 		switch {
 		case failure.Of(err) == failure.ToolMissing:
@@ -112,6 +121,7 @@ func (c boardCheck) programmers(ctx context.Context) (unchecked string, err erro
 			return "", err
 		}
 	}
+
 	return unchecked, nil
 }
 
@@ -133,9 +143,11 @@ func (c boardCheck) openocd(ctx context.Context, desk *device.Desk) error {
 	hasName := slices.ContainsFunc(chip, func(part string) bool { return strings.HasPrefix(part, "target ") })
 	for _, name := range boards.List(nil) {
 		like, err := boards.Find(name, nil)
+		// Boards of one chip inherit from the same file.
 		if err != nil || b.Inherits == "" || like.Inherits != b.Inherits || like.Flash.Needs() != "scripts" {
 			continue
 		}
+
 		there, _, err := desk.ChipOf(ctx, like)
 		if err != nil {
 			return err
@@ -178,6 +190,7 @@ func (c boardCheck) pyocd(ctx context.Context, desk *device.Desk) error {
 			c.Notef("note: board %s: %s", b.Name, text)
 		}
 	}
+
 	return nil
 }
 
@@ -222,10 +235,12 @@ func (c boardCheck) build(ctx context.Context, template string, installed bool) 
 		return nil, nil, err
 	}
 	defer folder.Remove()
+
 	model, err := mlf.Parse(samples.Name, samples.Archive())
 	if err != nil {
 		return nil, nil, err
 	}
+
 	bar := c.Start("building the sample", 0)
 	defer bar.End()
 	p, err := c.builder.Generate(ctx, filepath.Join(folder.Dir, "project"), project.Spec{
@@ -234,11 +249,13 @@ func (c boardCheck) build(ctx context.Context, template string, installed bool) 
 	if err != nil {
 		return nil, nil, err
 	}
+
 	defer p.Close()
 	c.Printf("board %s: template %s makes a project of the sample", p.Board().Name, template)
 	if !installed {
 		return p.Board(), nil, nil
 	}
+
 	image, err := p.Build(ctx)
 	if tool := (*project.ToolError)(nil); errors.As(err, &tool) { // its command is for the temporary folder
 		if err := c.assertion(tool.Assertion()); err != nil {
@@ -247,6 +264,7 @@ func (c boardCheck) build(ctx context.Context, template string, installed bool) 
 		return nil, nil, failure.New(failure.Of(err), fmt.Sprintf("to see it again: BOARD=%s TEMPLATE=%s %s",
 			command.Quote(c.name), command.Quote(template), failure.Target("build")), "%w", err)
 	}
+
 	if err == nil {
 		err = c.core(ctx, image.Path)
 	}
@@ -256,6 +274,7 @@ func (c boardCheck) build(ctx context.Context, template string, installed bool) 
 	if err != nil {
 		return nil, nil, err
 	}
+
 	c.Printf("board %s: the sample builds: text %d, data %d, bss %d bytes", p.Board().Name, image.Size.Text,
 		image.Size.Data, image.Size.BSS)
 	return p.Board(), &image.Size, c.noteUnread(ctx, p)
@@ -271,6 +290,8 @@ func (c boardCheck) core(ctx context.Context, firmware string) error {
 			flags = append(flags, flag)
 		}
 	}
+
+	// If all flags or none are of that file, there is nothing to compare.
 	if len(flags) == 0 || len(flags) == len(b.CFlags) {
 		return nil
 	}
@@ -317,19 +338,24 @@ func (c boardCheck) noteUnread(ctx context.Context, p *project.Project) error {
 			return regexp.MustCompile(before + `\b` + name + `\b`).Match(text)
 		})
 	}
+
 	err := filepath.WalkDir(p.Dir(), func(file string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil || len(unread) == 0:
 			return err
 		case d.IsDir() && d.Name() == "build":
 			return fs.SkipDir
+		// These files have all defines, whether anything reads them or not.
 		case !d.Type().IsRegular() || slices.Contains([]string{"crt_config.h", "project.json", "board.json"}, d.Name()):
 			return nil
 		}
+
 		text, err := os.ReadFile(file)
 		remove(text, "")
 		return err
 	})
+
+	// A header outside of the project, or a name that macros compose, shows only in what the preprocessor has read.
 	for _, s := range c.board.Sources {
 		if err != nil || len(unread) == 0 {
 			return err
@@ -342,6 +368,7 @@ func (c boardCheck) noteUnread(ctx context.Context, p *project.Project) error {
 			remove([]byte(text), `(?m)^#(define|undef) `)
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(unread)) {
 		c.Notef("note: %v", c.board.Contradiction(name, "no source reads it"))
 	}
@@ -360,12 +387,14 @@ func flagsField(b *boards.Board) string {
 // lacking returns one error for all missing tools, with the commands that install them.
 func lacking(compiler, emulator []*failure.MissingToolError) error {
 	var problems, installs []string
+
 	for _, e := range slices.Concat(compiler, emulator) {
 		problems = append(problems, e.Error())
 		if !slices.Contains(installs, e.Install) && e.Install != "" {
 			installs = append(installs, e.Install)
 		}
 	}
+
 	if len(problems) == 0 {
 		return nil
 	}

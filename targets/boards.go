@@ -28,6 +28,7 @@ func listBoards(ctx context.Context, c *console.Console, _ struct{}) error {
 	if err != nil {
 		return err
 	}
+
 	listed := boards.List(builder.Path)
 	for _, name := range listed {
 		b, err := boards.Find(name, builder.Path)
@@ -35,31 +36,39 @@ func listBoards(ctx context.Context, c *console.Console, _ struct{}) error {
 			c.Notef("note: %s cannot be used: %v", name, err)
 			continue
 		}
+
 		line := jsonlines.Board{Board: name, Doc: b.Doc, From: cmp.Or(b.Dir, "boardsmith")}
 		text := b.Doc
 		if b.Dir != "" {
 			text += " (" + c.Shown(b.Dir) + ")"
 		}
+
 		if signed, accepted := acceptance(c, b, builder.Path); accepted != "" {
 			text += " [" + accepted + "]"
 			line.AcceptedBy, line.AcceptedOn = signed.By, signed.On.Format(time.DateOnly)
 		}
+
 		c.Printf("%-20s %s", name, text)
 		c.JSONLine(line)
 	}
+
+	// Boards of an operating system are in its tree, and need no file.
 	more, unlisted, err := builder.SystemBoards(ctx, c.Dir)
 	if err != nil {
 		return err
 	}
+
 	for _, name := range more {
 		if slices.Contains(listed, name) {
 			continue
 		}
+
 		family, _, _ := strings.Cut(name, "/")
 		doc := "a board that the builds of family " + family + " know"
 		c.Printf("%-20s %s", name, doc)
 		c.JSONLine(jsonlines.Board{Board: name, Doc: doc})
 	}
+
 	for _, family := range slices.Sorted(maps.Keys(unlisted)) {
 		c.Notef("note: boards of family %s are not listed: %v", family, unlisted[family])
 	}
@@ -79,18 +88,22 @@ func showBoard(ctx context.Context, c *console.Console, _ struct{}, name string)
 	if err != nil {
 		return err
 	}
+
 	b, err := boards.Find(name, builder.Path)
 	if err != nil {
 		return err
 	}
+
 	c.Printf("%s: %s", b.Name, b.Doc)
 	lines, err := fieldLines(b)
 	if err != nil {
 		return err
 	}
+
 	for _, l := range lines {
 		c.Printf("  %-24s %-44s %s:%d", l.field, l.text, l.origin.File, l.origin.Line)
 	}
+
 	c.Printf("options:")
 	for _, o := range b.Options() {
 		c.Printf("  %-18s %s (%s)", o.Name+"="+o.Default, o.Help, optionRange(o))
@@ -98,6 +111,7 @@ func showBoard(ctx context.Context, c *console.Console, _ struct{}, name string)
 			Board: b.Name, Option: o.Name, Default: o.Default, Help: o.Help, Range: optionRange(o),
 		})
 	}
+
 	c.JSONLine(jsonlines.BoardShown{Board: b.Name, Doc: b.Doc, Files: b.Files, Merged: b})
 	return nil
 }
@@ -122,13 +136,16 @@ func fieldLines(b *boards.Board) ([]fieldLine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("board %s: %w", b.Name, err)
 	}
+
 	var lines []fieldLine
 	flatten("", data, func(field, text string) {
 		if o, ok := b.Origin[field]; ok {
 			lines = append(lines, fieldLine{field, text, o})
 		}
 	})
+
 	slices.SortStableFunc(lines, func(a, b fieldLine) int { return strings.Compare(listName(a.field), listName(b.field)) })
+
 	return merge(lines), nil
 }
 
@@ -137,12 +154,14 @@ func merge(lines []fieldLine) []fieldLine {
 	var merged []fieldLine
 	for _, l := range lines {
 		list := strings.HasSuffix(l.field, "]")
+
 		l.field = listName(l.field)
 		if n := len(merged); list && n > 0 && merged[n-1].field == l.field && merged[n-1].origin == l.origin &&
 			l.text[0] != '{' {
 			merged[n-1].text += ", " + l.text
 			continue
 		}
+
 		merged = append(merged, l)
 	}
 	return merged
@@ -180,6 +199,7 @@ func acceptance(c *console.Console, b *boards.Board, path []string) (accept.Sign
 		if !ok {
 			continue
 		}
+
 		text := fmt.Sprintf("accepted by %s on %s", s.By, s.On.Format(time.DateOnly))
 		if s.Digest != accept.DigestOf(b) {
 			text += "; it was changed since"
@@ -187,6 +207,7 @@ func acceptance(c *console.Console, b *boards.Board, path []string) (accept.Sign
 		if s.Short {
 			text += "; few repetitions"
 		}
+
 		return s, text
 	}
 	return accept.Signature{}, ""

@@ -37,26 +37,31 @@ func compareRegisters(ctx context.Context, c *console.Console, v svdInputs, name
 	if err != nil {
 		return err
 	}
+
 	trial := registers.Trial{Board: name, Template: v.Template, SVD: v.SVD, Builder: builder}
 	if trial.SVD == "" {
 		return failure.New(failure.Config, "name the file that the chip's manufacturer publishes: SVD=STM32F746.svd",
 			"SVD names no file")
 	}
 	trial.SVD = c.Abs(trial.SVD)
+
 	for _, macro := range v.Except {
 		trial.Except = append(trial.Except, strings.TrimSpace(macro))
 	}
+
 	bar := c.Start("comparing board "+name, 0)
 	r, err := registers.Compare(ctx, trial)
 	bar.End()
 	if err != nil {
 		return err
 	}
+
 	compared := printRegisters(c, r)
 	c.JSONLine(jsonlines.BoardSVDCounts{
 		Board: r.Board, Device: r.Device, Addresses: compared[registers.Address], Bits: compared[registers.Bits],
 		Interrupts: compared[registers.Interrupt], Left: r.Left, Misfits: len(r.Misfits()), Doubts: len(r.Doubts()),
 	})
+
 	return r.Err()
 }
 
@@ -74,6 +79,7 @@ func printRegisters(c *console.Console, r *registers.Report) map[registers.Kind]
 		case f.Doubt != "":
 			state = "doubt"
 		}
+
 		if state != "ok" || c.Verbose {
 			c.Printf("%-7s %s", state, f)
 			c.JSONLine(jsonlines.BoardSVD{
@@ -82,6 +88,7 @@ func printRegisters(c *console.Console, r *registers.Report) map[registers.Kind]
 			})
 		}
 	}
+
 	c.Printf("board %s: compared with %s: %d addresses, %d names of bits, %d interrupts; %d misfits, %d doubts; "+
 		"%d other constants are not compared", r.Board, r.Device, compared[registers.Address], compared[registers.Bits],
 		compared[registers.Interrupt], len(r.Misfits()), len(r.Doubts()), r.Left)

@@ -53,12 +53,14 @@ func buildFirmware(ctx context.Context, j *job, _ buildInputs) error {
 	if j.in.Library {
 		return buildLibrary(ctx, j)
 	}
+
 	if j.DryRun {
 		if err := j.check(ctx); err != nil {
 			return err
 		}
 		return j.Would("build the firmware of %s for board %s", j.in.Project, j.in.Board.Value)
 	}
+
 	if err := j.ready(ctx); err != nil {
 		return err
 	}
@@ -68,22 +70,28 @@ func buildFirmware(ctx context.Context, j *job, _ buildInputs) error {
 // build builds the project and prints the image's size.
 func (j *job) build(ctx context.Context) error {
 	bar := j.Start("build", 0)
+
 	image, err := j.project.Build(ctx)
 	bar.End()
+
+	// Options with which the model does not fit must not stay in the project.
 	if failure.Of(err) == failure.DoesNotFit {
 		return errors.Join(err, j.dropOptions(ctx))
 	}
 	if err != nil {
 		return err
 	}
+
 	j.image = image
 	if len(image.Edited) > 0 {
 		j.Notef("note: built with files that were changed by hand: %s", strings.Join(image.Edited, ", "))
 	}
+
 	r := jsonlines.Build{
 		Project: j.projectLine(), Step: "build", Image: j.Shown(image.Path), SHA256: image.Digest, BuildID: image.ID(),
 		Edited: append([]string{}, image.Edited...), Text: image.Size.Text, Data: image.Size.Data, BSS: image.Size.BSS,
 	}
+
 	if image.UpToDate {
 		j.Printf("build: %s is up to date", j.Shown(image.Path))
 		r.Status = jsonlines.StatusUpToDate
@@ -91,6 +99,7 @@ func (j *job) build(ctx context.Context) error {
 		z := image.Size
 		j.Printf("build: %s, text %d, data %d, bss %d bytes", j.Shown(image.Path), z.Text, z.Data, z.BSS)
 	}
+
 	j.JSONLine(r)
 	return nil
 }
@@ -108,6 +117,7 @@ func (j *job) check(ctx context.Context) error {
 	if j.generates {
 		return nil // an earlier target of this run checked it
 	}
+
 	renew, err := j.renews()
 	if err == nil && renew {
 		err = j.checkGenerate(ctx)
@@ -128,9 +138,11 @@ func (j *job) renews() (bool, error) {
 		}
 		return true, nil
 	}
+
 	if err := j.matches(); err != nil {
 		return false, err
 	}
+
 	if !in.Model.Explicit && !in.ModelName.Explicit && !in.Board.Explicit && !in.OptionsExplicit &&
 		!in.LibrariesExplicit && !in.Template.Explicit && in.FixedInput == "" {
 		return false, nil
@@ -140,11 +152,13 @@ func (j *job) renews() (bool, error) {
 
 // built returns the image to use: the one named by IMAGE, else the project's, which it builds if this run has not.
 func (j *job) built(ctx context.Context) (*image.Image, error) {
+	// An earlier target of this run may have chosen it.
 	if name := j.in.Image; name != "" && !j.chosen {
 		if err := j.choose(ctx, name); err != nil {
 			return nil, err
 		}
 	}
+
 	if j.image == nil {
 		if err := j.ready(ctx); err != nil {
 			return nil, err
@@ -153,6 +167,7 @@ func (j *job) built(ctx context.Context) (*image.Image, error) {
 			return nil, err
 		}
 	}
+
 	return j.image, nil
 }
 
@@ -161,9 +176,11 @@ const imageOnBoard = "running"
 
 // choose finds an image of an earlier build.
 func (j *job) choose(ctx context.Context, name string) error {
+	// The project has the board, which the image must fit.
 	if err := j.ready(ctx); err != nil {
 		return err
 	}
+
 	find := func() (*image.Image, error) { return images(j.Console).Find(name) }
 	if name == imageOnBoard {
 		d, err := j.attached(ctx)
@@ -172,10 +189,12 @@ func (j *job) choose(ctx context.Context, name string) error {
 		}
 		find = func() (*image.Image, error) { return d.CurrentImage(ctx) }
 	}
+
 	image, err := find()
 	if err != nil {
 		return err
 	}
+
 	j.Notef("using %v, SHA-256 %s", image, image.Digest)
 	j.image, j.chosen = image, true
 	return nil
@@ -186,8 +205,10 @@ func planned(j *job) (*image.Image, error) {
 	if j.project == nil {
 		return nil, nil
 	}
+
 	if name := j.in.Image; name != "" && name != imageOnBoard {
 		return images(j.Console).Find(name)
 	}
+
 	return j.project.Built()
 }

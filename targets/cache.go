@@ -31,12 +31,14 @@ func listCache(_ context.Context, c *console.Console, _ struct{}) error {
 	if err != nil {
 		return err
 	}
+
 	var sum int64
 	for _, e := range list {
 		sum += e.Bytes
 		r := jsonlines.CacheEntry{
 			Key: fmt.Sprintf("%x", e.Key), Bytes: e.Bytes, Used: e.Used.UTC().Format(time.RFC3339), Folder: e.Folder,
 		}
+
 		content := ""
 		if e.Folder {
 			content = "  build folder"
@@ -45,9 +47,11 @@ func listCache(_ context.Context, c *console.Console, _ struct{}) error {
 			r.BuildID, r.Board = id, board
 			content = fmt.Sprintf("  image of build %s for %s", id, board)
 		}
+
 		c.Printf("%x  %24s  used %s%s", e.Key[:8], valuetext.Bytes(e.Bytes), e.Used.Format(time.DateTime), content)
 		c.JSONLine(r)
 	}
+
 	c.Printf("cache: %d entries, %s of at most %d MiB", len(list), valuetext.Bytes(sum), limit>>20)
 	c.JSONLine(jsonlines.CacheSize{Entries: len(list), Bytes: sum, Limit: limit})
 	return nil
@@ -61,6 +65,7 @@ func verifyCache(ctx context.Context, c *console.Console, _ struct{}) error {
 	if err != nil {
 		return err
 	}
+
 	bar := c.Start("verify", 0)
 	sweep, err := store.Verify(func(e cache.EntryInfo, good bool) error {
 		if !good {
@@ -70,6 +75,7 @@ func verifyCache(ctx context.Context, c *console.Console, _ struct{}) error {
 		return ctx.Err()
 	})
 	bar.End()
+
 	if err != nil {
 		return err
 	}

@@ -89,6 +89,7 @@ func callables(j *job) (all []callable, err error) {
 		}
 		all = append(all, callable{name: f.Name, from: "C function " + f.Symbol + " of the board", form: form})
 	}
+
 	_, m, err := j.project.Model()
 	if err != nil {
 		return nil, err
@@ -98,6 +99,7 @@ func callables(j *job) (all []callable, err error) {
 			name: s.Function, from: "operator of the model", least: s.MinTensors, most: s.MaxTensors, tensors: s.Tensors,
 		})
 	}
+
 	return all, nil
 }
 
@@ -109,6 +111,7 @@ func commentedForm(dir, name string) (form string, err error) {
 		switch {
 		case err != nil:
 			return err
+		// These folders have the runtime's and the model's C, not the board's functions.
 		case d.IsDir() && path != dir && slices.Contains([]string{"build", "crt", "model"}, d.Name()):
 			return fs.SkipDir
 		case form != "" || !d.Type().IsRegular() || filepath.Ext(path) != ".c":
@@ -120,6 +123,7 @@ func commentedForm(dir, name string) (form string, err error) {
 		}
 		return err
 	})
+
 	return form, err
 }
 
@@ -160,6 +164,7 @@ func (c callable) check(args []any) error {
 	if c.tensors == nil {
 		return nil
 	}
+
 	next := "ARGS=" + command.Quote(strings.Join(c.typed(), " ")) + " for instance"
 	if len(args) < c.least || len(args) > c.most {
 		return failure.New(failure.Config, next, "ARGS: %s takes %s, not %s", c.name,
@@ -175,6 +180,7 @@ func (c callable) check(args []any) error {
 				ndarray.ShapeString(a.Shape), t.DType, ndarray.ShapeString(t.Dims()))
 		}
 	}
+
 	return nil
 }
 
@@ -182,6 +188,7 @@ func callFunction(ctx context.Context, j *job, v callInputs) error {
 	if j.in.Library {
 		return noFirmware()
 	}
+
 	name := v.Func
 	args, err := parseArguments(v.Args)
 	if err != nil {
@@ -191,6 +198,7 @@ func callFunction(ctx context.Context, j *job, v callInputs) error {
 		return failure.New(failure.Config, "name the function, or leave ARGS out: "+failure.Target("call")+" lists them",
 			"ARGS=%s has no effect without FUNC", v.Args)
 	}
+
 	if j.DryRun {
 		if err := j.check(ctx); err != nil {
 			return err
@@ -200,29 +208,37 @@ func callFunction(ctx context.Context, j *job, v callInputs) error {
 		}
 		return j.Would("call %s on board %s", name, j.in.Board.Value)
 	}
+
 	image, err := j.built(ctx)
 	if err != nil {
 		return err
 	}
+
 	all, err := callables(j)
 	if err != nil {
 		return err
 	}
+
 	if name == "" {
 		j.list(all)
 		return nil
 	}
+
+	// The arguments are checked before a device is used.
 	if err := checkCall(all, name, args); err != nil {
 		return err
 	}
+
 	if j.project.Options().App == boards.Standalone {
 		return failure.New(failure.Config, "call it in firmware with APP=rpc", "standalone firmware has no RPC server")
 	}
+
 	d, err := j.attached(ctx)
 	if err != nil {
 		return err
 	}
 	defer j.detach()
+
 	c := &connection{limit: j.in.CallTimeout()}
 	err = c.call(ctx, "opening the link", func(ctx context.Context) (err error) {
 		c.rpc, err = d.Open(ctx, image)
@@ -231,7 +247,9 @@ func callFunction(ctx context.Context, j *job, v callInputs) error {
 	if err != nil {
 		return err
 	}
+
 	err = c.call(ctx, name, func(ctx context.Context) error { return j.call(ctx, c.rpc, name, args, all) })
+	// The link is closed also after an interrupt, which has ended ctx.
 	return errors.Join(err, c.call(context.WithoutCancel(ctx), "closing the link", c.close))
 }
 
@@ -261,6 +279,7 @@ func (j *job) call(ctx context.Context, s *rpc.Session, name string, args []any,
 	if err != nil {
 		return err
 	}
+
 	var tensors []*rpc.Tensor
 	for i, arg := range args {
 		a, ok := arg.(*ndarray.Array)
@@ -273,6 +292,7 @@ func (j *job) call(ctx context.Context, s *rpc.Session, name string, args []any,
 		}
 		args[i], tensors = t, append(tensors, t)
 	}
+
 	result, err := f.Call(ctx, args...)
 	if err != nil {
 		if strings.HasPrefix(err.Error(), "calling "+name+": ") {
@@ -280,6 +300,7 @@ func (j *job) call(ctx context.Context, s *rpc.Session, name string, args []any,
 		}
 		return err
 	}
+
 	line := jsonlines.Called{Function: name, Output: j.in.Output}
 	if result != nil {
 		j.Printf("%s returned %v", name, result)
@@ -287,6 +308,7 @@ func (j *job) call(ctx context.Context, s *rpc.Session, name string, args []any,
 	} else {
 		j.Printf("%s returned nothing", name)
 	}
+
 	var named []ndarray.Named
 	for i, t := range tensors {
 		a, err := t.Array(ctx)
@@ -300,12 +322,14 @@ func (j *job) call(ctx context.Context, s *rpc.Session, name string, args []any,
 		})
 		named = append(named, ndarray.Named{Name: tensor, Array: a})
 	}
+
 	if j.in.Output != "" {
 		if err := ndarray.WriteNPZ(j.in.Output, named); err != nil {
 			return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", err)
 		}
 		j.Printf("wrote %s", j.in.Output)
 	}
+
 	j.JSONLine(line)
 	return nil
 }
@@ -316,6 +340,7 @@ func findFunction(ctx context.Context, s *rpc.Session, name string, all []callab
 	if !errors.Is(err, rpc.ErrNotFound) {
 		return f, err
 	}
+
 	lib, err := s.SystemLib(ctx)
 	if err != nil {
 		return f, err
@@ -323,6 +348,7 @@ func findFunction(ctx context.Context, s *rpc.Session, name string, all []callab
 	if f, err = lib.Function(ctx, name); !errors.Is(err, rpc.ErrNotFound) {
 		return f, err
 	}
+
 	var names []string
 	for _, c := range all {
 		names = append(names, c.name)
@@ -339,6 +365,7 @@ func findFunction(ctx context.Context, s *rpc.Session, name string, all []callab
 func parseArguments(text string) (args []any, err error) {
 	for text = strings.TrimLeft(text, " "); text != ""; text = strings.TrimLeft(text, " ") {
 		word, rest, _ := strings.Cut(text, " ")
+		// A text in single quotes is taken as it is; in double quotes it is any other word.
 		if quote := text[:1]; quote == "'" || quote == `"` {
 			var ended bool
 			if word, rest, ended = strings.Cut(text[1:], quote); !ended {
@@ -349,6 +376,7 @@ func parseArguments(text string) (args []any, err error) {
 				continue
 			}
 		}
+
 		arg, err := parseArgument(word)
 		if err != nil {
 			return nil, fmt.Errorf("ARGS: %w", err)
@@ -370,10 +398,12 @@ func parseArgument(word string) (any, error) {
 	if n, ok, err := parseNumber(word); ok || err != nil {
 		return n, err
 	}
+
 	name, dims, isTensor := strings.Cut(strings.TrimSuffix(word, ")"), "(")
 	if !isTensor || !strings.HasSuffix(word, ")") {
 		return word, nil
 	}
+
 	dtype, err := ndarray.ParseDType(name)
 	if err == nil && !isNumber(dtype) {
 		err = fmt.Errorf("unknown data type %q", name)
@@ -381,6 +411,7 @@ func parseArgument(word string) (any, error) {
 	if err != nil {
 		return nil, failure.New(failure.Config, "a text with parentheses is in single quotes", "%s: %w", word, err)
 	}
+
 	var shape []int64
 	dims = strings.TrimSuffix(dims, ",") // (3,) as Python writes it
 	for d := range strings.SplitSeq(dims, ",") {
@@ -393,6 +424,7 @@ func parseArgument(word string) (any, error) {
 		}
 		shape = append(shape, n)
 	}
+
 	a, err := ndarray.New(dtype, shape...)
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "%s: %w", word, err)
@@ -418,6 +450,7 @@ var integer = regexp.MustCompile(`^[+-]?([0-9]+|0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[
 // call has no other types.
 func parseNumber(word string) (n any, ok bool, err error) {
 	if integer.MatchString(word) {
+		// Without a prefix a number is decimal, also with zeros in front, unlike in C.
 		base := 10
 		if digits := strings.TrimLeft(word, "+-"); len(digits) > 1 && strings.ContainsRune("xXoObB", rune(digits[1])) {
 			base = 0
@@ -429,6 +462,7 @@ func parseNumber(word string) (n any, ok bool, err error) {
 		}
 		return n, true, nil
 	}
+
 	x, err := strconv.ParseFloat(word, 64)
 	if errors.Is(err, strconv.ErrRange) {
 		return nil, false, failure.New(failure.Config, "write inf for infinity",

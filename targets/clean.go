@@ -49,14 +49,17 @@ func cleanProject(ctx context.Context, j *job, _ cleanInputs) error {
 			return err
 		}
 	}
+
 	if _, err := os.Stat(in.Project); errors.Is(err, fs.ErrNotExist) {
 		j.Printf("clean: there is no %s", in.Project)
 		j.JSONLine(jsonlines.Clean{Status: jsonlines.StatusUpToDate, Project: in.Project})
 		return nil
 	}
+
 	if j.DryRun {
 		return j.Would("remove %s", in.Project)
 	}
+
 	if err := j.close(); err != nil { // Clean takes the lock itself
 		return err
 	}
@@ -66,6 +69,7 @@ func cleanProject(ctx context.Context, j *job, _ cleanInputs) error {
 		}
 		return err
 	}
+
 	j.Printf("clean: removed %s", in.Project)
 	j.JSONLine(jsonlines.Clean{Project: in.Project})
 	return nil

@@ -62,6 +62,8 @@ func completionsOf(ctx context.Context, c *console.Console) (w completions, err 
 	if err != nil {
 		return w, err
 	}
+
+	// mage's list has the targets of the user's magefile, too.
 	var list bytes.Buffer
 	err = command.Command{
 		Path: program, Args: []string{"-l"}, Dir: c.Dir, Timeout: programTimeout, Env: console.ToolEnv(), Stdout: &list,
@@ -69,8 +71,10 @@ func completionsOf(ctx context.Context, c *console.Console) (w completions, err 
 	if err != nil {
 		return w, err
 	}
+
 	var targets, ofBoards []string
 	for line := range strings.Lines(list.String()) {
+		// A target's line is indented; of a default target, the name ends in a star.
 		if words := strings.Fields(line); strings.HasPrefix(line, "  ") && len(words) > 0 {
 			name := strings.TrimSuffix(words[0], "*")
 			targets = append(targets, name)
@@ -80,6 +84,7 @@ func completionsOf(ctx context.Context, c *console.Console) (w completions, err 
 			}
 		}
 	}
+
 	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return w, err
@@ -88,10 +93,12 @@ func completionsOf(ctx context.Context, c *console.Console) (w completions, err 
 	if err != nil {
 		return w, err
 	}
+
 	var devices []string
 	for _, d := range desk.Devices {
 		devices = append(devices, d.Name)
 	}
+
 	slices.Sort(targets)
 	return completions{
 		Targets: strings.Join(targets, " "), Boards: strings.Join(boards.List(builder.Path), " "),

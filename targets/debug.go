@@ -67,27 +67,34 @@ func debugFirmware(ctx context.Context, j *job, v debugInputs) (err error) {
 	if err != nil {
 		return err
 	}
+
 	if j.DryRun {
 		return dryRunDebug(ctx, j, o, console.IsOn(v.Serve))
 	}
+
 	serve, gdb := console.IsOn(v.Serve), ""
 	if !serve {
 		if gdb, err = findProgram("gdb-multiarch"); err != nil {
 			return err
 		}
 	}
+
+	// gdb shows the sources of this image, so without ATTACH the board gets it first.
 	prepare := func(ctx context.Context, j *job) error { return flashImage(ctx, j, flashInputs{}) }
 	if o.Attach {
 		prepare = func(ctx context.Context, j *job) error { _, err := j.built(ctx); return err }
 	}
+
 	if err := prepare(ctx, j); err != nil {
 		return err
 	}
+
 	d, err := j.attached(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, j.detach()) }()
+
 	o.Image, o.Timeout = j.image, j.in.CallTimeout()
 	err = d.Debug(ctx, o, func(ctx context.Context, address string) error {
 		if serve {
@@ -99,6 +106,7 @@ func debugFirmware(ctx context.Context, j *job, v debugInputs) (err error) {
 		j.Notef("running %s", typed(gdb, args))
 		return runGDB(ctx, j.Console, gdb, args)
 	})
+
 	if serve && ctx.Err() != nil {
 		return nil // the usual end
 	}
@@ -111,6 +119,7 @@ func readDebugging(v debugInputs) (o device.Debugging, err error) {
 	if !console.IsOn(v.Serve) || v.Serve == "1" {
 		return o, nil
 	}
+
 	if o.Port, err = strconv.Atoi(v.Serve); err != nil || o.Port < 1 || o.Port > math.MaxUint16 {
 		return o, failure.New(failure.Config, "SERVE=1 chooses a free port", "SERVE=%s is no TCP port", v.Serve)
 	}
@@ -120,6 +129,7 @@ func readDebugging(v debugInputs) (o device.Debugging, err error) {
 // printServer prints the server's address.
 func printServer(c *console.Console, image, address string) {
 	c.Printf("debug: gdb server on %s, image %s", address, c.Shown(image))
+
 	_, port, _ := net.SplitHostPort(address) // always has a port
 	n, _ := strconv.Atoi(port)
 	c.JSONLine(jsonlines.Debug{Status: jsonlines.StatusRunning, Address: address, Port: n, Image: image})
@@ -133,6 +143,7 @@ func gdbArgs(project, image, address string, reset bool) []string {
 		"-q", "-d", project, "-ex", "set confirm off", "-ex", "set pagination off", "-ex",
 		"target extended-remote " + address,
 	}
+	// gdb read registers when it connected: after the reset these are old.
 	if reset {
 		args = append(args, "-ex", "monitor reset halt", "-ex", "maintenance flush register-cache")
 	}
@@ -144,13 +155,16 @@ func dryRunDebug(ctx context.Context, j *job, o device.Debugging, serve bool) er
 	if err := j.check(ctx); err != nil {
 		return err
 	}
+
 	commands, err := debugCommands(ctx, j, o, serve)
 	if err != nil {
 		return err
 	}
+
 	for _, c := range commands {
 		j.Printf("%s", c)
 	}
+
 	text := fmt.Sprintf("debug %s on board %s", j.in.Project, j.in.Board.Value)
 	j.Printf("debug: would %s", text)
 	j.JSONLine(jsonlines.DryRun{
@@ -165,6 +179,7 @@ func debugCommands(ctx context.Context, j *job, o device.Debugging, serve bool) 
 	if o.Image, err = planned(j); err != nil || o.Image == nil {
 		return nil, err
 	}
+
 	b, desk := j.project.Board(), j.desk()
 	would, err := desk.DebugCommands(ctx, b, j.in.Device, o)
 	switch {
@@ -173,6 +188,8 @@ func debugCommands(ctx context.Context, j *job, o device.Debugging, serve bool) 
 	case serve:
 		return []string{would.Debug}, nil
 	}
+
+	// An emulator starts with the image, and needs no reset.
 	emulator := cmp.Or(desk.Programmer, b.Flash.Programmer, boards.NoProgrammer) == boards.NoProgrammer
 	args := gdbArgs(j.Shown(j.project.Dir()), j.Shown(o.Image.Path), "127.0.0.1:3333", !emulator && !o.Attach)
 	return []string{would.Debug, typed("gdb-multiarch", args)}, nil
@@ -198,10 +215,12 @@ func runGDB(ctx context.Context, c *console.Console, path string, args []string)
 	if c.JSON() {
 		cmd.Stdout = os.Stderr
 	}
+
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 3 * time.Second
 	restore := command.Foreground(cmd)
 	defer restore()
+
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && ctx.Err() == nil {

@@ -42,20 +42,25 @@ func demo(ctx context.Context, c *console.Console, v demoInputs) error {
 	if err != nil {
 		return err
 	}
+
 	set, err := samples.LoadTestSet()
 	if err != nil {
 		return err
 	}
+
 	if err := buildDemo(ctx, j); err != nil {
 		return err
 	}
+
 	_, model, err := j.project.Model()
 	if err != nil {
 		return err
 	}
+
 	if len(model.Inputs) != 1 {
 		return errors.New("the bundled model has changed: one input is expected")
 	}
+
 	return withModel(ctx, j, func(c *connection) error { return readDigits(ctx, j, c, model.Inputs[0].Name, set) })
 }
 
@@ -66,6 +71,7 @@ func buildDemo(ctx context.Context, j *job) error {
 	if failure.Of(err) != failure.ToolMissing {
 		return err
 	}
+
 	j.Notef("%v: trying to install it", err)
 	wasMissing, setupErr := toolbox.SetupNeeded(ctx, j.Console)
 	if !wasMissing {
@@ -74,6 +80,7 @@ func buildDemo(ctx context.Context, j *job) error {
 	if setupErr != nil {
 		return setupErr
 	}
+
 	return buildFirmware(ctx, j, buildInputs{})
 }
 
@@ -86,6 +93,7 @@ type score struct {
 func readDigits(ctx context.Context, j *job, c *connection, input string, set *samples.TestSet) error {
 	var sc score
 	var wrong []string
+
 	bar := j.Start("reading digits", set.Len())
 	defer bar.End()
 	for i := range set.Len() {
@@ -94,15 +102,18 @@ func readDigits(ctx context.Context, j *job, c *connection, input string, set *s
 			return err
 		}
 		bar.Add(1)
+
 		predicted, ok := valuetext.ArgMax(outputs[0])
 		if !ok {
 			return failure.Errorf(failure.WrongAnswer, "the firmware returned %v %s instead of one score per digit",
 				outputs[0].DType, ndarray.ShapeString(outputs[0].Shape))
 		}
+
 		label := set.Labels.Int(i)
 		if i < demoShown {
 			drawDigit(j.Console, set.Image(i), int64(predicted), label)
 		}
+
 		sc.all++
 		if int64(predicted) == label {
 			sc.right++
@@ -114,6 +125,7 @@ func readDigits(ctx context.Context, j *job, c *connection, input string, set *s
 				valuetext.First(set.Logit(i))))
 		}
 	}
+
 	t, err := c.measure(ctx, j, bar)
 	if err != nil {
 		return err
@@ -127,6 +139,7 @@ func drawDigit(c *console.Console, image *ndarray.Array, predicted, label int64)
 	if predicted != label {
 		verdict = fmt.Sprintf("wrong: it is a %d", label)
 	}
+
 	for y, line := range valuetext.Picture(image) {
 		note := ""
 		if y == 3 {
@@ -139,13 +152,16 @@ func drawDigit(c *console.Console, image *ndarray.Array, predicted, label int64)
 
 func printScore(j *job, sc score, wrong []string, times timing) error {
 	accuracy := 100 * float64(sc.right) / float64(sc.all)
+
 	j.Printf("%d of %d test images read right: %.1f %%", sc.right, sc.all, accuracy)
 	j.Printf("logits equal to the reference bit for bit: %d of %d images", sc.exact, sc.all)
 	took := printTime(j.Console, times)
+
 	if sc.exact != sc.all {
 		return failure.Errorf(failure.WrongAnswer, "%d answers differ from the reference: %s", sc.all-sc.exact,
 			strings.Join(wrong, "; "))
 	}
+
 	j.JSONLine(jsonlines.Demo{
 		Project: j.projectLine(), Accuracy: accuracy, Right: sc.right, Exact: sc.exact, Images: sc.all, Time: took,
 	})

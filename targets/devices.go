@@ -44,6 +44,7 @@ func listDevices(ctx context.Context, j *job, v devicesInputs) error {
 	if err != nil {
 		return err
 	}
+
 	for _, d := range all {
 		printDevice(j, d, all)
 	}
@@ -51,12 +52,14 @@ func listDevices(ctx context.Context, j *job, v devicesInputs) error {
 		j.Printf("devices: no probe, no serial port, and no emulated board was used yet (BOARD=microbit %s starts one)",
 			j.Mage("emulated:up"))
 	}
+
 	printUnused(j, all)
 	if console.IsOn(v.Save) {
 		if err := saveDeskFile(ctx, j, v.Save, all); err != nil {
 			return err
 		}
 	}
+
 	j.JSONLine(jsonlines.Devices{Devices: len(all)})
 	return nil
 }
@@ -68,6 +71,7 @@ func printUnused(j *job, used []device.Attached) {
 		isListed := slices.ContainsFunc(used, func(d device.Attached) bool {
 			return d.Emulated && slices.Contains(d.Boards, name)
 		})
+
 		r := jsonlines.Device{Boards: []string{name}, Emulated: true}
 		switch {
 		case err != nil || isListed:
@@ -87,13 +91,16 @@ func printUnused(j *job, used []device.Attached) {
 
 func printDevice(j *job, d device.Attached, all []device.Attached) {
 	words := []string{cmp.Or(strings.Join(d.Boards, " or "), "unknown board")}
+
 	if d.Product != "" {
 		words = append(words, d.Product)
 	}
+
 	r := jsonlines.Device{
 		Boards: append([]string{}, d.Boards...), Probe: d.Probe, Port: d.Port, USB: d.USB, Path: d.Path,
 		Interface: d.Interface, Description: d.Product, Emulated: d.Emulated, Runs: d.Running,
 	}
+
 	for _, f := range []struct{ name, value string }{
 		{"serial", d.Probe},
 		{"port", d.Port},
@@ -105,15 +112,18 @@ func printDevice(j *job, d device.Attached, all []device.Attached) {
 			words = append(words, f.name+" "+f.value)
 		}
 	}
+
 	if !d.Running {
 		words = append(words, "not running; starts when used")
 	}
+
 	for _, b := range j.in.DeskFile.Devices {
 		if (b.Probe != "" || b.Link.Address != "") && inputs.IsNoted(b, d, all) {
 			words = append(words, "named "+b.Name)
 			r.Name = b.Name
 		}
 	}
+
 	j.Printf("%s", strings.Join(words, ", "))
 	j.JSONLine(r)
 }
@@ -124,26 +134,32 @@ func saveDeskFile(ctx context.Context, j *job, name string, all []device.Attache
 	in := j.in
 	path := inputs.DeskFilePath(j.Dir)
 	noted := 0
+
 	for _, d := range all {
 		b := boardOf(j, d)
 		if b == nil || in.Device != "" && !in.Means(d, all) || !isUART(b, d) {
 			continue
 		}
+
 		n, answers, err := identify(ctx, j, b, d, name)
 		if err != nil {
 			return fmt.Errorf("%s: %w", cmp.Or(d.Probe, d.Port), err)
 		}
+		// Only an answer shows which of several ports is the UART.
 		if !answers && severalPorts(b, d, all) {
 			j.Notef("%s: not saved: no boardsmith firmware responded, and the UART may be another port of its USB device",
 				d.Port)
 			continue
 		}
+
 		if n, err = in.DeskFile.Note(n); err != nil {
 			return failure.New(failure.Config, "SAVE=NAME names the one device that DEVICE=… chooses", "%s: %w",
 				j.Shown(path),
 				err)
 		}
+
 		noted++
+
 		chip := cmp.Or(n.Chip, "unknown: no boardsmith firmware responded")
 		if answers && n.Chip == "" {
 			chip = "without an id"
@@ -152,16 +168,19 @@ func saveDeskFile(ctx context.Context, j *job, name string, all []device.Attache
 		if n.Probe == "" && n.Link.Address != "" {
 			location = "address " + n.Link.Address
 		}
+
 		j.Printf("%s: %s, %s, chip %s", n.Name, n.Board, location, chip)
 		j.JSONLine(jsonlines.Saved{
 			Name: n.Name, Board: n.Board, Probe: n.Probe, Address: n.Link.Address, Chip: n.Chip,
 		})
 	}
+
 	if noted == 0 {
 		return failure.New(failure.ProbeMissing, "name its board: BOARD=… DEVICE=<serial, path or port> SAVE=1 "+
 			failure.Target("devices"),
 			"no device was saved: of none is known which board it is, and which port is its UART")
 	}
+
 	if err := in.DeskFile.Write(path); err != nil {
 		return err
 	}
@@ -178,6 +197,7 @@ func boardOf(j *job, d device.Attached) *boards.Board {
 	case variable != "" && j.in.Device != "" && !d.Emulated:
 		name = variable
 	}
+
 	b, err := boards.Find(name, j.in.Path)
 	if name == "" || err != nil {
 		return nil
@@ -203,21 +223,26 @@ func identify(
 	ctx context.Context, j *job, b *boards.Board, d device.Attached, name string,
 ) (n device.DeskDevice, answers bool, err error) {
 	n = device.DeskDevice{Name: name, Board: b.Name, Probe: d.Probe}
+
 	if console.IsSwitch(n.Name) {
 		n.Name = ""
 	}
+
 	desk := j.desk()
 	if desk.Programmer == boards.NoProgrammer {
 		desk.Programmer = ""
 	}
+
 	which := cmp.Or(d.Port, d.Path, d.Probe)
 	if d.Emulated {
 		which = d.Probe
 	}
+
 	dev, err := attach(ctx, j.Console, b, which, desk)
 	if err != nil {
 		return n, false, err
 	}
+
 	identity, err := dev.Identify(ctx)
 	n.Chip, n.Link, n.Shared = identity.Chip, identity.Link, identity.Shared
 	return n, identity.Responds, errors.Join(err, dev.Close())

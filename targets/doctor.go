@@ -41,14 +41,19 @@ func doctor(ctx context.Context, c *console.Console, v doctorInputs) error {
 	if err != nil {
 		return err
 	}
+
 	c.Printf("go       %s %s/%s, working folder %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, c.Dir)
+
 	wanted, err := programsOf(ctx, c, v.Board)
 	if err != nil {
 		return err
 	}
+
+	// A compiler that no board of the user needs is not missing.
 	all = slices.DeleteFunc(all, func(f toolbox.Finding) bool {
 		return wanted != nil && isOfBoards(f.Command[0]) && !wanted[f.Command[0]]
 	})
+
 	var lacking []string
 	for _, f := range all {
 		f.Needed = f.Needed || wanted[f.Command[0]]
@@ -57,18 +62,22 @@ func doctor(ctx context.Context, c *console.Console, v doctorInputs) error {
 			lacking = append(lacking, f.Name)
 		}
 	}
+
 	if err := printNeeds(ctx, c); err != nil {
 		return err
 	}
+
 	for _, f := range toolbox.Access() {
 		toolbox.Print(c, f)
 	}
 	if runtime.GOOS != "linux" {
 		c.Printf("The host board needs Linux; on this system use a hardware or a QEMU board.")
 	}
+
 	if len(lacking) > 0 {
 		return failure.New(failure.ToolMissing, toolbox.HowToInstall(all), "missing: %s", strings.Join(lacking, ", "))
 	}
+
 	c.JSONLine(jsonlines.Done{})
 	return nil
 }
@@ -95,6 +104,7 @@ func programsOf(ctx context.Context, c *console.Console, names []string) (boardP
 	if err != nil {
 		return nil, err
 	}
+
 	names = append(names, config.Board)
 	for _, t := range config.Targets {
 		names = append(names, t.Board)
@@ -102,11 +112,13 @@ func programsOf(ctx context.Context, c *console.Console, names []string) (boardP
 	for _, d := range desk.Devices {
 		names = append(names, d.Board)
 	}
+
 	slices.Sort(names)
 	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 	if len(names) == 0 {
 		return nil, nil
 	}
+
 	c.Printf("boards   %s", strings.Join(names, ", "))
 	p := boardPrograms{}
 	for _, name := range names {
@@ -116,6 +128,7 @@ func programsOf(ctx context.Context, c *console.Console, names []string) (boardP
 		}
 		p[b.Toolchain.CC], p[b.Link.Program] = true, true
 	}
+
 	return p, nil
 }
 
@@ -132,20 +145,26 @@ func printNeeds(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
+
 	reported := map[string]string{} // the first one that lacks the same, by template and error
 	for _, n := range needs {
 		if slices.ContainsFunc(toolbox.Tools(), func(t toolbox.Tool) bool { return t.Apt != "" && t.Name == n.Name }) {
 			continue
 		}
+
 		f := toolbox.Finding{
 			Tool: toolbox.Tool{Name: n.Name, Use: "template " + n.Template}, Installed: n.Err == nil,
 			Version: cmp.Or(n.Result, "works"), Fix: "to get it: " + n.Install,
 		}
+
 		if n.Board != "" {
 			f.Use, f.Fix = "post_link of board "+n.Board, "install it, or put its folder on PATH"
 		}
+
 		if n.Err != nil {
 			f.Version, f.Reason = "", n.Err.Error()
+
+			// A long reason, such as a missing workspace, is often that of several tools.
 			key := n.Template + "\n" + f.Reason
 			if first, ok := reported[key]; ok && len(f.Reason) > longReason {
 				f.Short = "as " + first
@@ -153,6 +172,7 @@ func printNeeds(ctx context.Context, c *console.Console) error {
 				reported[key] = n.Name
 			}
 		}
+
 		toolbox.Print(c, f)
 	}
 	return nil

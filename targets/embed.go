@@ -47,9 +47,11 @@ type embedInputs struct {
 
 func embedModels(ctx context.Context, c *console.Console, v embedInputs, folder string) error {
 	dir := c.Abs(folder)
+	// Before the models are compiled, which takes a while.
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return notEmpty(c, dir)
 	}
+
 	compiler, err := boardCompiler(ctx, c, v)
 	if err != nil {
 		return err
@@ -58,22 +60,28 @@ func embedModels(ctx context.Context, c *console.Console, v embedInputs, folder 
 	if err != nil {
 		return err
 	}
+
 	files, err := bundle(ctx, c, codes, compiler)
 	if err != nil {
 		return err
 	}
+
+	// Without a board, nothing was linked that would have shown symbols defined twice.
 	if compiler == nil && len(codes) > 1 {
 		if err := checkSymbols(ctx, c, codes, v.Libraries); err != nil {
 			return err
 		}
 	}
+
 	list := folderOf(files)
 	if c.DryRun {
 		return c.Would("write %d files to %s", len(list), c.Shown(dir))
 	}
+
 	if err := wholefolder.Write(ctx, dir, list, func() error { return notEmpty(c, dir) }); err != nil {
 		return err
 	}
+
 	compiled := ""
 	if compiler != nil {
 		compiled = ", or link lib/libmodels.a, compiled for " + compiler.Board.Name
@@ -82,6 +90,7 @@ func embedModels(ctx context.Context, c *console.Console, v embedInputs, folder 
 	c.Printf("embed: %s holds %s; compile src/*.c with -Iinclude%s", c.Shown(dir), strings.Join(names, ", "),
 		compiled)
 	c.JSONLine(jsonlines.Models{Folder: dir, Models: names})
+
 	return nil
 }
 
@@ -92,13 +101,16 @@ func checkSymbols(ctx context.Context, c *console.Console, codes []*cmodel.Code,
 	if err != nil {
 		return err
 	}
+
 	compiler, err := libraryCompiler(ctx, c, host, boards.Options{}, libraries)
 	if err == nil {
 		_, err = bundle(ctx, c, codes, compiler)
 	}
+
 	if err == nil || ctx.Err() != nil || failure.Of(err) == failure.Link {
 		return err
 	}
+
 	c.Printf("%s: whether the models define one symbol twice is not checked: %v", c.Step(), err)
 	return nil
 }
@@ -126,6 +138,7 @@ func boardCompiler(ctx context.Context, c *console.Console, v embedInputs) (*cmo
 	if v.Board == "" {
 		return nil, nil
 	}
+
 	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return nil, err
@@ -134,6 +147,7 @@ func boardCompiler(ctx context.Context, c *console.Console, v embedInputs) (*cmo
 	if err != nil {
 		return nil, err
 	}
+
 	options, err := boards.ParseOptions(strings.Fields(v.Options))
 	if err != nil {
 		return nil, err
@@ -148,6 +162,7 @@ func bundle(ctx context.Context, c *console.Console, codes []*cmodel.Code, compi
 	if compiler == nil || c.DryRun {
 		return cmodel.Bundle(codes...)
 	}
+
 	bar := c.Start("compiling for "+compiler.Board.Name, 0)
 	defer bar.End()
 	return compiler.Bundle(ctx, codes)
@@ -170,10 +185,12 @@ func modelCodes(
 	if err != nil {
 		return nil, err
 	}
+
 	type chosen struct {
 		from  *mlf.Archive
 		model *mlf.Model
 	}
+
 	var models []chosen
 	var names []string
 	for _, a := range archives {
@@ -183,13 +200,16 @@ func modelCodes(
 			}
 		}
 	}
+
 	if len(models) == 0 {
 		return nil, failure.Errorf(failure.Config, "MODEL_NAME=%s: no archive of MODEL has such a model", name)
 	}
+
 	inRAM, err := inputs.RAMParameters(params, names)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, m := range models {
 		o := cmodel.Options{RAMParameters: inRAM[m.model.Name]}
 		if compiler != nil {
@@ -210,6 +230,7 @@ func openArchives(c *console.Console, paths string) (archives []*mlf.Archive, er
 	if err != nil {
 		return nil, err
 	}
+
 	for _, path := range list {
 		var a *mlf.Archive
 		if path == "" {
@@ -233,6 +254,7 @@ func libraryCompiler(ctx context.Context, c *console.Console, b *boards.Board, o
 	if err != nil {
 		return nil, err
 	}
+
 	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return nil, err

@@ -32,12 +32,14 @@ func compileModels(ctx context.Context, j *job) (files []mlf.File, codes []*cmod
 	if err != nil {
 		return nil, nil, nil, err
 	}
+
 	if c, err = libraryCompiler(ctx, j.Console, b, in.Options, in.Libraries); err != nil {
 		return nil, nil, nil, err
 	}
 	if codes, err = modelCodes(j.Console, in.Model.Value, in.ModelName.Value, in.Params, c); err != nil {
 		return nil, nil, nil, err
 	}
+
 	files, err = bundle(ctx, j.Console, codes, c)
 	return files, codes, c, err
 }
@@ -48,13 +50,17 @@ func buildLibrary(ctx context.Context, j *job) error {
 	if j.DryRun {
 		return j.Would("build a library for board %s in %s", j.in.Board.Value, folder)
 	}
+
 	files, codes, c, err := compileModels(ctx, j)
 	if err != nil {
 		return err
 	}
+
 	dir := j.Abs(folder)
+
 	names, list := printNames(j.Console, codes), folderOf(files)
 	line := jsonlines.Models{Folder: folder, Board: c.Board.Name, Models: names}
+
 	if wholefolder.Has(dir, list) {
 		j.Printf("build: %s is up to date", folder)
 		line.Status = jsonlines.StatusUpToDate
@@ -65,6 +71,7 @@ func buildLibrary(ctx context.Context, j *job) error {
 		}
 		j.Printf("build: %s, %d files; link %s, compiled for %s", folder, len(list), cmodel.CompiledLibrary, c.Board.Name)
 	}
+
 	j.JSONLine(line)
 	return nil
 }
@@ -75,6 +82,7 @@ func errOther(j *job, dir, folder string) error {
 	if err != nil {
 		return err
 	}
+
 	changed, err := wholefolder.Changed(dir, listed)
 	_, isLibrary := listed["models.mk"]
 	switch {
@@ -97,6 +105,7 @@ func librarySize(ctx context.Context, j *job) error {
 	if j.DryRun {
 		return j.Would("compile a library for board %s, and print its size", j.in.Board.Value)
 	}
+
 	files, _, c, err := compileModels(ctx, j)
 	if err != nil {
 		return err
@@ -105,19 +114,23 @@ func librarySize(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
+
 	var total image.Size
 	var lines []jsonlines.Part
 	row := func(name string, z image.Size) {
 		j.Printf("%-32s %10d %10d %10d", name, z.Text, z.Data, z.BSS)
 		lines = append(lines, jsonlines.Part{Part: name, Text: z.Text, Data: z.Data, BSS: z.BSS})
 	}
+
 	j.Printf("%-32s %10s %10s %10s   bytes", "", "text", "data", "bss")
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
 		z := sizes[name]
 		row(name, z)
 		total.Text, total.Data, total.BSS = total.Text+z.Text, total.Data+z.Data, total.BSS+z.BSS
 	}
+
 	row("all", total)
+
 	j.JSONLine(jsonlines.LibrarySize{Board: c.Board.Name, Sizes: lines})
 	return nil
 }

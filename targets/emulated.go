@@ -76,20 +76,24 @@ func changeEmulated(ctx context.Context, j *job, _ inputs.OnBoard) error {
 	if err != nil {
 		return err
 	}
+
 	action := emulatedActions[j.Step()]
 	if action.keeper {
 		if err := needKeeper(ctx, j.Console, b); err != nil {
 			return err
 		}
 	}
+
 	chip, err := action.do(j.desk(), ctx, b)
 	if err != nil {
 		return err
 	}
+
 	state := "is not running; its flash is kept"
 	if chip.Running {
 		state = "runs, port " + chip.Port
 	}
+
 	j.Printf("emulated: board %s, probe %s, %s%s", b.Name, chip.Probe, state, action.done)
 	j.JSONLine(jsonlines.Emulated{
 		Board: b.Name, Probe: chip.Probe, Port: chip.Port, Runs: chip.Running, Chips: chip.Chip,

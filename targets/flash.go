@@ -59,23 +59,30 @@ func flashImage(ctx context.Context, j *job, _ flashInputs) error {
 	if err != nil {
 		return err
 	}
+
 	d, err := j.attached(ctx)
 	if err != nil {
 		return err
 	}
+
 	bar := j.Start("flash", 0)
 	report, err := d.Flash(ctx, image)
 	bar.End()
+	// Also after a failure: the history has failed flashes, too.
 	err = errors.Join(err, j.project.RecordFlash(image, report, err))
 	warnWorn(j.Console, report)
+
 	if err != nil {
 		return notFlashed(j.Console, report, err)
 	}
+
 	warnOtherChip(j, report)
+
 	r := jsonlines.Flash{
 		Image: j.imageLine(image), Wrote: report.Wrote, Erased: report.Erased, Reason: report.Reason,
 		Device: report.Device, Programmer: report.Programmer, Worn: report.Warnings,
 	}
+
 	if report.Wrote == 0 {
 		j.Printf("flash: up to date, nothing written: %s", report.Reason)
 		r.Status = jsonlines.StatusUpToDate
@@ -83,6 +90,7 @@ func flashImage(ctx context.Context, j *job, _ flashInputs) error {
 		j.Printf("flash: wrote %s, erased %d of the image's %d sectors, verified, answers: %s", valuetext.Bytes(report.Wrote),
 			report.Erased, report.Sectors, report.Reason)
 	}
+
 	j.JSONLine(r)
 	return nil
 }
@@ -105,12 +113,14 @@ func notFlashed(c *console.Console, report device.FlashReport, err error) error 
 	if report.Erased == 0 {
 		return err
 	}
+
 	if report.Verified {
 		c.JSONLine(jsonlines.Unfinished{
 			Status: jsonlines.StatusWritten, Device: report.Device, Wrote: report.Wrote, Erased: report.Erased,
 		})
 		return err
 	}
+
 	c.Notef("note: flashing %s was not finished: the board is marked as dirty; %s writes what is missing and verifies "+
 		"all", report.Device, c.Mage("flash"))
 	c.JSONLine(jsonlines.Unfinished{Status: jsonlines.StatusDirty, Device: report.Device, Erased: report.Erased})
@@ -132,14 +142,17 @@ func dryRunFlash(ctx context.Context, j *job) error {
 	if err := j.check(ctx); err != nil {
 		return err
 	}
+
 	text := fmt.Sprintf("flash %s to board %s", j.in.Project, j.in.Board.Value)
 	image, err := planned(j)
 	if err != nil {
 		return err
 	}
+
 	if image == nil {
 		return j.Would("%s", text)
 	}
+
 	b := j.project.Board()
 	would, err := j.desk().FlashCommands(ctx, b, j.in.Device, image)
 	if err != nil {
@@ -148,10 +161,13 @@ func dryRunFlash(ctx context.Context, j *job) error {
 	if len(would.Flash) == 0 && !b.Link.Remote() {
 		return j.Would("write nothing: the image is loaded when the link opens")
 	}
+
 	known, err := j.desk().Wear()
 	if err != nil {
 		return err
 	}
+
+	// Only the ledger is asked: a dry run does not use the device.
 	holds := func(w device.DeviceWear) bool {
 		return w.Board == b.Name && w.BuildID == image.ID() && !w.Dirty && (j.in.Device == "" || namesDevice(j, w))
 	}
@@ -159,6 +175,7 @@ func dryRunFlash(ctx context.Context, j *job) error {
 		text += fmt.Sprintf("; by the ledger, %s holds the last image: nothing is written if that is up to date and the "+
 			"firmware confirms it", known[i].Device)
 	}
+
 	return printCommands(j.Console, would, text)
 }
 
@@ -176,10 +193,12 @@ func printCommands(c *console.Console, would device.Commands, text string) error
 	case len(would.Flash) > 0:
 		more = "; VERBOSE=1 prints the programmer's commands"
 	}
+
 	c.Printf("%s: would %s%s", c.Step(), text, more)
 	if would.Missing != nil {
 		c.Notef("note: it would fail now: %v", would.Missing)
 	}
+
 	c.JSONLine(jsonlines.DryRun{
 		Status: jsonlines.StatusDryRun, Would: text, Commands: append([]string{}, would.Flash...),
 		Files: append([]string{}, would.Files...),
@@ -218,6 +237,7 @@ func eraseFlash(ctx context.Context, j *job, _ eraseInputs) error {
 	if err != nil {
 		return err
 	}
+
 	if j.DryRun {
 		would, err := j.desk().EraseCommands(ctx, b, j.in.Device)
 		if err != nil {
@@ -225,18 +245,22 @@ func eraseFlash(ctx context.Context, j *job, _ eraseInputs) error {
 		}
 		return printCommands(j.Console, would, fmt.Sprintf("erase the flash of board %s", b.Name))
 	}
+
 	d, err := attach(ctx, j.Console, b, j.in.Device, j.desk())
 	if err != nil {
 		return err
 	}
+
 	bar := j.Start("erase", 0)
 	report, err := d.Erase(ctx)
 	bar.End()
+
 	err = errors.Join(err, d.Close())
 	warnWorn(j.Console, report)
 	if err != nil {
 		return notFlashed(j.Console, report, err)
 	}
+
 	j.Printf("erase: erased %d of %d sectors of %s, the others were blank; all verified", report.Erased, report.Sectors,
 		report.Device)
 	j.JSONLine(jsonlines.Erase{

@@ -58,9 +58,11 @@ func generateProject(ctx context.Context, j *job, _ generateInputs) error {
 		}
 		return j.Would("generate %s for board %s from %s", in.Project, in.Board.Value, inputs.ArchiveName(in.Model.Value))
 	}
+
 	if err := j.generate(ctx); err != nil {
 		return err
 	}
+
 	j.noteKept()
 	return nil
 }
@@ -68,7 +70,9 @@ func generateProject(ctx context.Context, j *job, _ generateInputs) error {
 // noteKept names what the project keeps although boardsmith.json has another value.
 func (j *job) noteKept() {
 	in, p := j.in, j.project
+
 	named := j.builder().Absolute(project.Spec{Template: in.Config.Template, Libraries: in.Config.Uses})
+
 	for _, kept := range []struct {
 		field, variable string
 		differs         bool
@@ -91,6 +95,7 @@ func (j *job) checkGenerate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	j.generates = true
 	return j.builder().Check(ctx, j.in.Project, spec)
 }
@@ -102,11 +107,15 @@ func (j *job) generate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	bar := j.Start("generate", 0)
+
 	p := j.project
+	// dropOptions returns to these if the model does not fit.
 	if j.former = in.Defaults; p != nil {
 		j.former = p.Options()
 	}
+
 	if p != nil { // keep the lock since it was loaded
 		err = p.Generate(ctx, spec)
 	} else {
@@ -116,9 +125,12 @@ func (j *job) generate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	replaced := j.project != nil
 	j.project, j.image, j.unfinished = p, nil, nil
+
 	r := jsonlines.Generate{Project: j.projectLine(), Step: "generate"} // build generates too
+
 	if n := len(p.Wrote()); n > 0 {
 		j.Printf("generate: %s for board %s from %s, %d files", in.Project, p.Board().Name,
 			inputs.ArchiveName(p.ArchiveName()), n)
@@ -127,13 +139,16 @@ func (j *job) generate(ctx context.Context) error {
 		j.Printf("generate: %s is up to date", in.Project)
 		r.Status = jsonlines.StatusUpToDate
 	}
+
 	if edited := p.Preserved(); len(edited) > 0 {
 		j.Notef("note: left as they were changed by hand: %s", strings.Join(edited, ", "))
 		r.Edited = edited
 	}
+
 	if replaced && in.OptionsExplicit {
 		j.noteDropped()
 	}
+
 	j.JSONLine(r)
 	return nil
 }
@@ -141,12 +156,14 @@ func (j *job) generate(ctx context.Context) error {
 // noteDropped names the options that the project has lost because OPTIONS replaces all of them.
 func (j *job) noteDropped() {
 	set, dropped := j.project.Options().Set(), []string(nil)
+
 	for _, word := range j.former.Words() {
 		name, _, _ := strings.Cut(word, "=")
 		if !slices.Contains(set, name) {
 			dropped = append(dropped, word)
 		}
 	}
+
 	if len(dropped) > 0 {
 		all := strings.Join(append(j.project.Options().Words(), dropped...), " ")
 		j.Notef("note: the project had %s; OPTIONS replaces all options. To keep it: OPTIONS='%s'",
@@ -160,17 +177,21 @@ func (j *job) spec(o boards.Options) (project.Spec, error) {
 	if in.Library {
 		return project.Spec{}, noFirmware()
 	}
+
 	if err := runsHere(runtime.GOOS, in); err != nil {
 		return project.Spec{}, err
 	}
+
 	archive, err := j.archive()
 	if err != nil {
 		return project.Spec{}, err
 	}
+
 	spec := project.Spec{
 		Board: in.Board.Value, ModelName: in.ModelName.Value, Template: in.Template.Value, Options: o,
 		Libraries: in.Libraries, Force: overwrites(j), Archive: archive,
 	}
+
 	spec.Samples, err = j.samples(archive)
 	return spec, err
 }
@@ -180,9 +201,11 @@ func (j *job) spec(o boards.Options) (project.Spec, error) {
 func (j *job) dropOptions(ctx context.Context) error {
 	former := j.former
 	former.App = j.project.Options().App // which is in the project's name
+
 	if !j.in.OptionsExplicit || former == j.project.Options() {
 		return nil
 	}
+
 	spec, err := j.spec(former)
 	if err != nil {
 		return err
@@ -194,11 +217,13 @@ func (j *job) dropOptions(ctx context.Context) error {
 func (j *job) samples(a *mlf.Archive) ([]ndarray.Named, error) {
 	in := j.in
 	if in.FixedInput == "" {
+		// Only standalone firmware has inputs compiled in.
 		if j.project == nil || in.Options.App != boards.Standalone {
 			return nil, nil
 		}
 		return j.project.Samples()
 	}
+
 	m, err := a.Model(in.ModelName.Value)
 	if err != nil {
 		return nil, err
@@ -229,6 +254,7 @@ func (j *job) archive() (*mlf.Archive, error) {
 	case in.Model.Explicit || j.project == nil:
 		return mlf.Parse(samples.Name, samples.Archive())
 	}
+
 	a, _, err := j.project.Model()
 	if err != nil {
 		return nil, err
@@ -239,12 +265,15 @@ func (j *job) archive() (*mlf.Archive, error) {
 // formerArchive returns the archive in the folder of a project that cannot be opened, which is to be generated again.
 func formerArchive(dir string, unfinished *project.UnfinishedError) (*mlf.Archive, error) {
 	a, err := mlf.Open(filepath.Join(dir, "model.tar"))
+	// The folder's archive is that of the project only if it has the recorded digest.
 	if err == nil && a.Digest != unfinished.ArchiveDigest {
 		err = errors.New("it was not yet written")
 	}
+
 	if err != nil {
 		return nil, failure.New(failure.Config, "name the archive: MODEL=PATH", "%w; its archive: %w", unfinished, err)
 	}
+
 	a.Path = cmp.Or(unfinished.Archive, a.Path)
 	return a, nil
 }

@@ -46,16 +46,20 @@ func withLoad(ctx context.Context, j *job, load modelLoad, f func(*connection) e
 	if err != nil {
 		return err
 	}
+
 	d, err := j.attached(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, j.detach()) }()
+
+	// A resident firmware must be on the board before the model, which follows over the link.
 	if load.resident != nil {
 		if _, err := d.Flash(ctx, load.image); err != nil {
 			return err
 		}
 	}
+
 	c := &connection{limit: j.in.CallTimeout(), load: load}
 	err = c.call(ctx, "opening the link", func(ctx context.Context) error {
 		if j.project.Options().App == boards.Standalone {
@@ -68,9 +72,11 @@ func withLoad(ctx context.Context, j *job, load modelLoad, f func(*connection) e
 	if err != nil {
 		return err
 	}
+	// The link is closed also after an interrupt, which has ended ctx.
 	defer func() {
 		err = errors.Join(err, c.call(context.WithoutCancel(ctx), "closing the link", c.close))
 	}()
+
 	err = c.call(ctx, "preparing the model", func(ctx context.Context) error {
 		c.model, err = load.open(ctx, c, model)
 		return err
@@ -78,6 +84,7 @@ func withLoad(ctx context.Context, j *job, load modelLoad, f func(*connection) e
 	if err != nil {
 		return err
 	}
+
 	return f(c)
 }
 
@@ -85,11 +92,15 @@ func withLoad(ctx context.Context, j *job, load modelLoad, f func(*connection) e
 func (c *connection) call(ctx context.Context, step string, f func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
+
 	err := f(limited)
 	if err == nil {
 		return nil
 	}
+
+	// Only the limit of the call is meant: not the user's interrupt, and not another program at the port.
 	late := ctx.Err() == nil && limited.Err() != nil && !errors.Is(err, transport.ErrSharedPort)
+
 	switch {
 	case late && failure.Next(err) != "":
 		return failure.Errorf(failure.Timeout, "%s did not end within TIMEOUT=%v: %w", step, c.limit, err)
@@ -117,9 +128,11 @@ func (c *connection) infer(ctx context.Context, arrays []ndarray.Named) ([]*ndar
 			return nil, err
 		}
 	}
+
 	if err := c.call(ctx, "running the model", c.model.Run); err != nil {
 		return nil, err
 	}
+
 	var outputs []*ndarray.Array
 	for i := range c.model.Outputs() {
 		err := c.call(ctx, "fetching an output", func(ctx context.Context) error {
@@ -131,6 +144,7 @@ func (c *connection) infer(ctx context.Context, arrays []ndarray.Named) ([]*ndar
 			return nil, err
 		}
 	}
+
 	return outputs, nil
 }
 
@@ -149,6 +163,7 @@ type timing struct {
 func (c *connection) measure(ctx context.Context, j *job, bar *console.Progress) (t timing, err error) {
 	o := rpc.TimeOptions{Number: 1, MinRepeat: sampleTime}
 	t.clock = c.model.Clock()
+	// One sample a call, so that TIMEOUT limits each, and the bar moves.
 	for i := range j.in.Repeat {
 		bar.Show("timing", i, j.in.Repeat)
 		err := c.call(ctx, "timing the model", func(ctx context.Context) error {
@@ -160,13 +175,17 @@ func (c *connection) measure(ctx context.Context, j *job, bar *console.Progress)
 			return t, err
 		}
 	}
+
+	// After the samples: the settings are those during the measurement.
 	if err := c.call(ctx, "asking for the clocks", func(ctx context.Context) error { return t.read(ctx, c) }); err != nil {
 		return t, err
 	}
+
 	graph, ok := c.model.(*executor.Graph)
 	if !ok || !j.Verbose {
 		return t, nil
 	}
+
 	return t, c.call(ctx, "timing the operators", func(ctx context.Context) (err error) {
 		t.operators, err = graph.Debug(ctx, o)
 		return err
@@ -213,18 +232,23 @@ func prepare(ctx context.Context, j *job) (modelLoad, error) {
 		i, err := j.built(ctx)
 		return modelLoad{image: i}, err
 	}
+
 	if err := j.ready(ctx); err != nil {
 		return modelLoad{}, err
 	}
+
 	if j.project.Options().App == boards.Standalone {
 		return modelLoad{}, failure.New(failure.Config, "leave LOAD=ram or APP=standalone out",
 			"standalone firmware has its model in flash")
 	}
+
 	operators, err := j.project.ModelOperators()
 	if err != nil {
 		return modelLoad{}, err
 	}
+
 	bar := j.Start("build: firmware that stays", 0)
+	// In a folder of its own, so that the project's firmware stays as it is.
 	r, err := j.project.Resident(ctx, j.project.Dir()+".ram", project.Spec{
 		Board: j.in.Board.Value, Template: j.in.Template.Value,
 	})
@@ -232,6 +256,7 @@ func prepare(ctx context.Context, j *job) (modelLoad, error) {
 	if err != nil {
 		return modelLoad{}, err
 	}
+
 	i, err := r.Built()
 	return modelLoad{i, r, operators}, err
 }
@@ -244,10 +269,12 @@ func (l modelLoad) open(ctx context.Context, c *connection, m *mlf.Model) (execu
 	case l.resident == nil:
 		return executor.Open(ctx, c.rpc, m)
 	}
+
 	lib, err := l.resident.LoadRAM(ctx, c.rpc, l.operators)
 	if err != nil {
 		return nil, err
 	}
+
 	return executor.OpenLoaded(ctx, c.rpc, lib, m)
 }
 

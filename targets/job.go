@@ -50,20 +50,26 @@ func openJob(ctx context.Context, c *console.Console, app string, v inputs.Varia
 	for _, name := range console.Variables() {
 		variables[name] = c.Env(name)
 	}
+
+	// A variable may change which project, image or device is meant.
 	if !maps.Equal(j.variables, variables) {
 		if err := j.close(); err != nil {
 			return nil, err
 		}
 	}
+
 	j.Console, j.variables = c, variables
 	var err error
 	uses := func(in *inputs.Inputs, app string) ([]string, error) { return usedOptions(ctx, c, in, app) }
+
 	j.in, err = inputs.Resolve(inputs.Source{
 		Variables: v, Shelf: c.Env("BOARDSMITH_PATH"), Dir: c.Dir, New: app, Uses: uses, Load: j.load, Fetch: fetcher(ctx, c),
 	})
+
 	if err == nil {
 		err = j.openTrace()
 	}
+
 	return j, err
 }
 
@@ -73,6 +79,7 @@ func (j *job) openTrace() (err error) {
 	if name == "" || j.trace != nil || j.Step() == "monitor" || j.DryRun {
 		return nil
 	}
+
 	if j.trace, err = os.Create(j.Abs(name)); err != nil {
 		return failure.New(failure.Config, "choose a file that can be written", "TRACE: %w", err)
 	}
@@ -85,16 +92,19 @@ func usedOptions(ctx context.Context, c *console.Console, in *inputs.Inputs, app
 	if err != nil {
 		return nil, nil
 	}
+
 	builder := newBuilder(c, in.Config)
 	builder.Path = in.Path
 	t, err := builder.FindTemplate(ctx, project.Spec{Template: cmp.Or(in.Template.Value, in.Config.Template)}, b)
 	if err != nil {
 		return nil, nil
 	}
+
 	t, _, err = t.For(app)
 	if err != nil {
 		return nil, err
 	}
+
 	return t.Options, nil
 }
 
@@ -105,11 +115,14 @@ func (j *job) load(in *inputs.Inputs) (*inputs.Recorded, error) {
 		if err := j.close(); err != nil {
 			return nil, err
 		}
+
 		if !project.Exists(in.Project) {
 			return nil, nil
 		}
+
 		var err error
 		j.project, err = j.builder().Open(in.Project)
+		// A generation that was interrupted has recorded its inputs, with which it can be done again.
 		if u := (*project.UnfinishedError)(nil); errors.As(err, &u) {
 			j.unfinished = u
 			return &inputs.Recorded{
@@ -121,6 +134,7 @@ func (j *job) load(in *inputs.Inputs) (*inputs.Recorded, error) {
 			return nil, err
 		}
 	}
+
 	p := j.project
 	return &inputs.Recorded{
 		Board: p.BoardFrom(), Template: p.TemplateFrom(), Model: p.ArchiveName(), ModelName: p.ModelName(),
@@ -134,10 +148,13 @@ func (j *job) close() error {
 	if j.trace != nil {
 		err, j.trace = errors.Join(err, j.trace.Close()), nil
 	}
+
 	j.project, j.unfinished, j.image, j.chosen, j.generates = nil, nil, nil, false, false
+
 	if p != nil {
 		err = errors.Join(err, p.Close())
 	}
+
 	return err
 }
 
@@ -165,13 +182,16 @@ func (j *job) board() (*boards.Board, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if b.Partial && j.project != nil && j.project.Board().Name == b.Name {
 		b = j.project.Board()
 	}
+
 	if d := j.in.DeskFile.Find(j.in.Device); d != nil && d.Board != b.Name {
 		return nil, failure.New(failure.Config, "leave BOARD out", "%s in desk.json is a %s, not a %s", d.Name, d.Board,
 			b.Name)
 	}
+
 	return b, nil
 }
 
@@ -179,6 +199,7 @@ func (j *job) board() (*boards.Board, error) {
 func (j *job) matches() error {
 	in, p := j.in, j.project
 	archive := inputs.ArchiveName(p.ArchiveName())
+
 	if in.Board.Explicit && in.BoardName() != p.Board().Name {
 		return j.otherProject("board", p.Board().Name, in.BoardName())
 	}
@@ -241,8 +262,10 @@ func (j *job) desk() *device.Desk {
 		Probes: emulated.Probes(),
 		Tool:   findProgram,
 	}
+
 	if j.trace != nil && in.Trace != "" {
 		desk.Trace = j.trace
 	}
+
 	return desk
 }

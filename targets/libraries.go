@@ -50,6 +50,7 @@ func searchBuilder(ctx context.Context, c *console.Console) (*project.Builder, e
 	if err != nil {
 		return nil, err
 	}
+
 	b := newBuilder(c, config)
 	b.Path, err = inputs.SearchPath(c.Env("BOARDSMITH_PATH"), config, fetcher(ctx, c))
 	return b, err
@@ -85,6 +86,7 @@ func openCache(c *console.Console) (store *cache.Cache, limit int64, err error) 
 	if err != nil {
 		return nil, 0, err
 	}
+
 	limit = cache.DefaultLimit
 	if text := c.Env("CACHE_MIB"); text != "" {
 		if n, parseErr := strconv.ParseInt(text, 10, 32); parseErr == nil && n >= 0 {
@@ -93,6 +95,7 @@ func openCache(c *console.Console) (store *cache.Cache, limit int64, err error) 
 			err = failure.Errorf(failure.Config, "CACHE_MIB=%s is not a number of MiB", text)
 		}
 	}
+
 	return cache.New(dir, cache.Options{Limit: limit}), limit, err
 }
 
@@ -154,20 +157,24 @@ func buildKeeper(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
+
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return failure.Errorf(failure.Config, "tools: %w", err)
 	}
+
 	return buildProgram(ctx, c, virtualprobe.Program, path)
 }
 
 // buildProgram runs Go to build one of boardsmith's programs at a path.
 func buildProgram(ctx context.Context, c *console.Console, name, path string) error {
 	install := virtualprobe.WhereToInstall + "go install -mod=readonly " + programs + name
+
 	compiler, err := exec.LookPath("go")
 	if err != nil {
 		return failure.New(failure.ToolMissing, install,
 			"%s is not installed, and Go, which could build it, is not either", name)
 	}
+
 	bar := c.Start("building "+name, 0)
 	defer bar.End()
 	err = command.Command{
@@ -177,8 +184,10 @@ func buildProgram(ctx context.Context, c *console.Console, name, path string) er
 		// Go builds it without a C compiler; renaming it from GOTMPDIR is atomic.
 		Env: append(console.ToolEnv(), "CGO_ENABLED=0", "GOTMPDIR="+filepath.Dir(path)),
 	}.Run(ctx)
+
 	if err != nil && ctx.Err() == nil {
 		return failure.New(failure.ToolMissing, install, "%s is not installed and could not be built: %w", name, err)
 	}
+
 	return err
 }

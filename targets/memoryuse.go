@@ -46,25 +46,31 @@ func printSize(ctx context.Context, j *job, _ sizeInputs) error {
 	if j.in.Library {
 		return librarySize(ctx, j)
 	}
+
 	image, err := j.built(ctx)
 	if err != nil {
 		return err
 	}
+
 	u, err := j.project.Usage(image)
 	if err != nil {
 		return err
 	}
+
 	r := jsonlines.Size{Project: j.projectLine(), Sizes: partLines(u)}
+	// A process has no regions: the system places it.
 	if len(u.Regions) == 0 {
 		printKinds(j.Console, u)
 	} else {
 		printRegions(j.Console, u)
 		r.Regions = regionLines(u)
 	}
+
 	r.Arena = printArena(j.Console, u)
 	if u.Stack != nil {
 		r.Stack = printStack(j.Console, u)
 	}
+
 	j.JSONLine(r)
 	return nil
 }
@@ -91,6 +97,7 @@ func printRegions(c *console.Console, u *project.Usage) {
 	number := func(f func(r project.RegionUse) int64) func(int) string {
 		return func(i int) string { return fmt.Sprint(f(u.Regions[i])) }
 	}
+
 	row("", func(i int) string { return u.Regions[i].Name })
 	for _, p := range u.Parts {
 		if p.Size == (image.Size{}) {
@@ -103,6 +110,7 @@ func printRegions(c *console.Console, u *project.Usage) {
 			return fmt.Sprint(p.In[i])
 		})
 	}
+
 	row("used", number(func(r project.RegionUse) int64 { return r.Used }))
 	row("free", number(func(r project.RegionUse) int64 { return r.Size - r.Used }))
 	row("of", number(func(r project.RegionUse) int64 { return r.Size }))
@@ -139,6 +147,7 @@ func regionLines(u *project.Usage) (lines []jsonlines.Region) {
 func printArena(c *console.Console, usage *project.Usage) jsonlines.Arena {
 	a := usage.Arena
 	r := jsonlines.Arena{Have: a.Have}
+	// Standalone firmware has no arena, but a workspace of planned size.
 	if a.Need == 0 {
 		for _, doubt := range a.Unsure {
 			c.Printf("workspace: it may be more: %s", doubt)
@@ -146,29 +155,35 @@ func printArena(c *console.Console, usage *project.Usage) jsonlines.Arena {
 		}
 		return r
 	}
+
 	if a.Have == 0 {
 		c.Printf("arena: the running model takes %d bytes; the image has no section that areas of template.json names",
 			a.Need)
 	} else {
 		c.Printf("arena: the running model takes %d of %d bytes", a.Need, a.Have)
 	}
+
 	for _, doubt := range a.Unsure {
 		c.Printf("arena: it may be more: %s", doubt)
 	}
+
 	r.Need, r.Unsure = a.Need, append([]string{}, a.Unsure...)
 	return r
 }
 
 func printStack(c *console.Console, usage *project.Usage) *jsonlines.Stack {
 	u := usage.Stack
+
 	c.Printf("stack: %d of %d bytes at worst: %s", u.Need, u.Have, strings.Join(u.Path, ", "))
 	for _, doubt := range u.Unsure {
 		c.Printf("stack: it may be more: %s", doubt)
 	}
+
 	r := &jsonlines.Stack{Need: u.Need, Have: u.Have, Path: u.Path, Unsure: u.Unsure}
 	if u.Room > 0 {
 		c.Printf("stack of interrupt handlers: %d of %d bytes at worst", u.Handlers, u.Room)
 		r.HandlersNeed, r.HandlersHave = u.Handlers, u.Room
 	}
+
 	return r
 }

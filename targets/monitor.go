@@ -63,28 +63,37 @@ func monitorDevice(ctx context.Context, j *job, v monitorInputs) (err error) {
 	if name := j.in.Trace; name != "" {
 		return showTrace(j, name)
 	}
+
 	m := device.Monitoring{Reset: v.Reset, Baud: v.Baud}
 	d, image, err := monitored(ctx, j)
 	if err != nil {
 		return err
 	}
+
 	defer func() { _ = j.detach() }()
+
+	// The first error of writing a file ends the session, too.
 	running, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	files, err := openStreams(v, end)
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, files.close()) }()
+
 	m.Show = func(line string) { showLine(j.Console, files.log, line, v.Timestamps) }
 	if files.record != nil {
 		m.Record = files.record
 	}
+
 	if command.HasInput(os.Stdin) {
 		m.Send = linesOf(os.Stdin)
 	}
+
 	j.Notef("monitor: Ctrl-C ends it")
 	err = d.Monitor(running, image, m)
+
 	switch {
 	case ctx.Err() != nil:
 		return nil // the usual end
@@ -102,10 +111,12 @@ func showTrace(j *job, name string) error {
 		return failure.New(failure.Config, next, "TRACE: %w", err)
 	}
 	defer f.Close()
+
 	m := device.Monitoring{Show: func(line string) { j.Printf("%s", line) }}
 	if err := m.Replay(f); err != nil {
 		return fmt.Errorf("TRACE=%s: %w", name, err)
 	}
+
 	return nil
 }
 
@@ -126,6 +137,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	if err != nil {
 		s.end(s.explained(err))
 	}
+
 	return n, err
 }
 
@@ -144,12 +156,15 @@ func openStreams(v monitorInputs, end context.CancelCauseFunc) (s streams, err e
 	if s.log, err = openStream("LOG", v.Log, os.O_APPEND, end); err != nil {
 		return s, err
 	}
+	// OUTPUT is not emptied when it is opened: it may be LOG, which must keep its content.
 	if s.record, err = openStream("OUTPUT", v.Output, 0, end); err == nil && s.record != nil {
 		err = s.begin(v.Output)
 	}
+
 	if err != nil {
 		return s, errors.Join(err, s.close())
 	}
+
 	return s, nil
 }
 
@@ -159,6 +174,7 @@ func (s streams) begin(output string) error {
 	if err != nil || !record.Mode().IsRegular() {
 		return err
 	}
+
 	if s.log != nil {
 		log, err := s.log.file.Stat()
 		if err != nil {
@@ -168,6 +184,7 @@ func (s streams) begin(output string) error {
 			return failure.New(failure.Config, "choose two files", "LOG and OUTPUT are one file: %s", output)
 		}
 	}
+
 	return s.record.explained(s.record.file.Truncate(0))
 }
 
@@ -175,10 +192,12 @@ func openStream(variable, path string, flag int, end context.CancelCauseFunc) (*
 	if path == "" {
 		return nil, nil
 	}
+
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|flag, 0o644)
 	if err != nil {
 		return nil, failure.New(failure.Config, "choose a file that can be written", "%s: %w", variable, err)
 	}
+
 	return &stream{variable: variable, file: f, end: end}, nil
 }
 
@@ -198,6 +217,7 @@ func showLine(c *console.Console, log *stream, line string, timed bool) {
 	if timed {
 		text = received.Format("15:04:05.000 ") + line
 	}
+
 	c.Printf("%s", text)
 	c.JSONLine(jsonlines.Monitor{Status: jsonlines.StatusRunning, Line: line, Time: received.Format(time.RFC3339Nano)})
 	_, _ = fmt.Fprintf(log, "%s %s\n", received.Format("2006-01-02T15:04:05.000Z07:00"), line) // an error ends the target
@@ -211,9 +231,11 @@ func linesOf(r io.Reader) <-chan string {
 		defer close(lines)
 		for in := bufio.NewReader(r); ; {
 			line, err := in.ReadString('\n')
+			// The last line may have no end.
 			if err == nil || line != "" {
 				lines <- strings.TrimRight(line, "\r\n")
 			}
+
 			if err != nil {
 				return
 			}
@@ -229,15 +251,18 @@ func monitored(ctx context.Context, j *job) (*device.Device, *image.Image, error
 	if err != nil {
 		return nil, nil, err
 	}
+
 	desk := j.desk()
 	d, err := attach(ctx, j.Console, b, j.in.Device, desk)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	j.device = d
 	if d.KeepsImage() {
 		return d, nil, nil
 	}
+
 	image, err := j.built(ctx)
 	return d, image, err
 }

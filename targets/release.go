@@ -70,21 +70,26 @@ func releaseFirmware(ctx context.Context, j *job, _ releaseInputs) error {
 	if in.Library {
 		return releaseLibrary(ctx, j, dir)
 	}
+
+	// A release in the project would be an input of the next build, and change it.
 	relative, err := filepath.Rel(abspath.Resolved(in.Project), abspath.Resolved(dir))
 	if err == nil && filepath.IsLocal(relative) {
 		return failure.New(failure.Config, "choose a folder outside of it", "OUTPUT=%s is in project %s, whose files are "+
 			"inputs of its build", dir, in.Project)
 	}
+
 	if j.DryRun {
 		if err := j.check(ctx); err != nil {
 			return err
 		}
 		return j.Would("write a release of %s for board %s to %s", in.Project, in.Board.Value, dir)
 	}
+
 	image, err := j.built(ctx)
 	if err != nil {
 		return err
 	}
+
 	o, err := releaseOptions(ctx, j)
 	if err == nil && len(j.project.Board().Memory) > 0 { // a process has the system's libraries
 		o.Notices, err = toolchainNotices(ctx, image.Map)
@@ -92,10 +97,12 @@ func releaseFirmware(ctx context.Context, j *job, _ releaseInputs) error {
 	if err != nil {
 		return err
 	}
+
 	r, err := release.Of(j.project, image, o)
 	if err != nil {
 		return err
 	}
+
 	return writeRelease(ctx, j, r, dir, jsonlines.Release{Image: j.imageLine(image)})
 }
 
@@ -103,23 +110,29 @@ func releaseFirmware(ctx context.Context, j *job, _ releaseInputs) error {
 func releaseOptions(ctx context.Context, j *job) (release.Options, error) {
 	in := j.in
 	o := release.Options{Product: in.Product, Version: in.Version}
+
 	repository := j.Dir
 	if in.Config.File != "" {
 		repository = filepath.Dir(in.Config.File)
 		o.Licences = []string{filepath.Join(repository, library.LicenceFolder)}
 	}
+
 	var err error
 	top, _ := sourcetree.Top(repository)
 	if o.Commit, o.Changed, err = sourcetree.Commit(ctx, top); err != nil {
 		return o, err
 	}
+
+	// A program of a working tree has no version, but sources with a commit.
 	if o.Boardsmith.Module != "" || !j.IsOfMage() {
 		return o, nil
 	}
+
 	dir, err := moduleFolder(ctx, j.Console)
 	if err != nil || dir == "" {
 		return o, err
 	}
+
 	o.Boardsmith.Commit, o.Boardsmith.Changed, err = sourcetree.Commit(ctx, dir)
 	return o, err
 }
@@ -138,20 +151,25 @@ func toolchainNotices(ctx context.Context, mapFile string) (notices []release.Fi
 
 	seen := map[string]bool{}
 	for _, m := range loadedLibrary.FindAllStringSubmatch(string(text), -1) {
+		// Several names may lead to one library, by links.
 		library, err := filepath.EvalSymlinks(m[1])
 		if err != nil || seen[library] {
 			continue
 		}
 		seen[library] = true
+
 		owner, _, err := command.Command{Path: dpkg, Args: []string{"-S", library}, Timeout: programTimeout}.Capture(ctx)
 		if ctx.Err() != nil {
 			return nil, failure.Stopped(ctx, "licences of %s", library)
 		}
+
 		name, _, _ := strings.Cut(owner, ":")
+		// One package may have several of the libraries.
 		copyright, unread := os.ReadFile(filepath.Join("/usr/share/doc", name, "copyright"))
 		if err != nil || unread != nil || seen[name] {
 			continue
 		}
+
 		seen[name] = true
 		notices = append(notices, release.File{Name: name + ".copyright", Data: copyright})
 	}
@@ -168,14 +186,17 @@ func moduleFolder(ctx context.Context, c *console.Console) (string, error) {
 	if err != nil {
 		return "", nil
 	}
+
 	var out bytes.Buffer
 	err = command.Command{
 		Path: compiler, Args: []string{"list", "-m", "-f", "{{.Dir}}", "github.com/boardsmith/boardsmith"}, Dir: c.Dir,
 		Timeout: programTimeout, Env: console.ToolEnv(), Stdout: &out,
 	}.Run(ctx)
+
 	if failed := new(command.Error); errors.As(err, &failed) && ctx.Err() == nil {
 		return "", nil
 	}
+
 	return strings.TrimSpace(out.String()), err
 }
 
@@ -183,12 +204,15 @@ func moduleFolder(ctx context.Context, c *console.Console) (string, error) {
 func writeRelease(ctx context.Context, j *job, r *release.Release, dir string, line jsonlines.Release,
 ) error {
 	path := j.Abs(dir)
+
 	outcome := "wrote"
+	// An equal release stays, with its times.
 	if r.Matches(path) {
 		outcome, line.Status = "up to date:", jsonlines.StatusUpToDate
 	} else if err := r.Write(ctx, path, j.in.Force); err != nil {
 		return err
 	}
+
 	j.Printf("release: %s %s, %d files, SHA-256 of SHA256SUMS %s", outcome, dir, len(r.Files), r.Digest())
 	line.Folder, line.Files, line.SHA256 = dir, len(r.Files), r.Digest()
 	j.JSONLine(line)
@@ -200,22 +224,27 @@ func releaseLibrary(ctx context.Context, j *job, dir string) error {
 	if j.DryRun {
 		return j.Would("write a release of a library for board %s to %s", j.in.Board.Value, dir)
 	}
+
 	files, codes, c, err := compileModels(ctx, j)
 	if err != nil {
 		return err
 	}
+
 	sizes, err := c.Sizes(ctx, files)
 	if err != nil {
 		return err
 	}
+
 	o, err := releaseOptions(ctx, j)
 	if err != nil {
 		return err
 	}
+
 	r, err := release.OfLibrary(files, codes, c, sizes, o)
 	if err != nil {
 		return err
 	}
+
 	line := jsonlines.Release{Models: printNames(j.Console, codes)}
 	line.Board = c.Board.Name
 	return writeRelease(ctx, j, r, dir, line)

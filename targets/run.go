@@ -73,39 +73,48 @@ func runModel(ctx context.Context, j *job, _ runInputs) (err error) {
 	if err := cmp.Or(checkReplaced(j), checkInput(j)); err != nil { // before the build
 		return err
 	}
+
 	if _, err := loadsIntoRAM(j); err != nil {
 		return err
 	}
+
 	if j.DryRun {
 		if err := j.check(ctx); err != nil {
 			return err
 		}
 		return j.Would("run %s on board %s", j.in.Project, j.in.Board.Value)
 	}
+
 	load, err := prepare(ctx, j)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, load.Close()) }()
+
 	_, model, err := j.project.Model()
 	if err != nil {
 		return err
 	}
+
 	arrays, from, err := modelInputs(j, model)
 	if err != nil {
 		return err
 	}
+
 	return withLoad(ctx, j, load, func(c *connection) error {
 		bar := j.Start("run", 0)
 		defer bar.End()
+
 		outputs, err := c.infer(ctx, arrays)
 		if err != nil {
 			return err
 		}
+
 		t, err := c.measure(ctx, j, bar)
 		if err != nil {
 			return err
 		}
+
 		bar.End()
 		return printRun(j, c, from, outputs, t)
 	})
@@ -117,36 +126,46 @@ func printRun(j *job, c *connection, from string, outputs []*ndarray.Array, t ti
 	if j.chosen {
 		subject = j.image.String()
 	}
+
 	where := j.project.Board().Name
 	if c.load.resident != nil {
 		where += ", in RAM"
 	}
+
 	j.Printf("run: %s on board %s, %s", subject, where, from)
+
 	var lines []jsonlines.Output
 	var named []ndarray.Named
 	for i, a := range outputs {
 		name, own := "output"+strconv.Itoa(i), c.model.Outputs()[i].Name
 		named = append(named, ndarray.Named{Name: name, Array: a})
+
 		text := fmt.Sprintf("%s  %v %s  %s", name, a.DType, ndarray.ShapeString(a.Shape), valuetext.First(a))
 		line := jsonlines.Output{
 			Name: name, ModelName: own, DType: a.DType.String(), Shape: shape(a),
 			First: valuetext.Elements(a),
 		}
+
 		if class, ok := valuetext.ArgMax(a); ok {
 			text += fmt.Sprintf("  arg-max %d", class)
 			line.ArgMax = &class
 		}
+
 		if own != name && own != "output" {
 			text += "  (" + own + ")"
 		}
+
 		j.Printf("%s", text)
 		lines = append(lines, line)
 	}
+
 	r := jsonlines.Run{Image: j.imageLine(c.load.image), Input: from, Outputs: lines, Time: printTime(j.Console, t)}
 	if c.load.resident != nil {
 		r.Load = "ram"
 	}
+
 	r.Operators = printOperators(j.Console, t.operators)
+
 	if j.in.Output != "" {
 		if err := ndarray.WriteNPZ(j.in.Output, named); err != nil {
 			return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", err)
@@ -154,6 +173,7 @@ func printRun(j *job, c *connection, from string, outputs []*ndarray.Array, t ti
 		j.Printf("wrote %s", j.in.Output)
 		r.Output = j.in.Output
 	}
+
 	j.JSONLine(r)
 	return nil
 }
@@ -174,6 +194,7 @@ func printTime(c *console.Console, t timing) jsonlines.Time {
 	r := jsonlines.Time{
 		Clock: t.clock.String(), Samples: st.N, Mean: st.Mean, Median: st.Median, Min: st.Min, Max: st.Max,
 	}
+
 	text := "1 sample: " + valuetext.Seconds(st.Mean) // of which there is no interval
 	if st.N > 1 {
 		r.Low95, r.High95 = &st.Low, &st.High
@@ -181,11 +202,13 @@ func printTime(c *console.Console, t timing) jsonlines.Time {
 			valuetext.Seconds(st.Mean), valuetext.Seconds(st.Median), valuetext.Seconds(st.Min), valuetext.Seconds(st.Max),
 			valuetext.Seconds(st.Low), valuetext.Seconds(st.High))
 	}
+
 	c.Printf("time per inference%s, %s", clockDoubt(t.clock.String()), text)
 	if t.platform != nil {
 		c.Printf("measured with: %v", t.platform)
 		r.Platform = t.platform
 	}
+
 	return r
 }
 
@@ -208,14 +231,17 @@ func modelInputs(j *job, m *mlf.Model) ([]ndarray.Named, string, error) {
 		}
 		return nil, "the firmware's samples", err
 	}
+
 	if j.in.Input != "" {
 		arrays, err := inputs.ReadArrays("INPUT", j.in.Input, j.in.Names, m)
 		return arrays, "input from " + j.in.Input, err
 	}
+
 	if j.project.ArchiveDigest() == samples.Digest() {
 		arrays, err := samples.Inputs()
 		return arrays, "input from the bundled sample", err
 	}
+
 	return inputs.InventArrays(j.in.Seed, m)
 }
 
@@ -224,10 +250,12 @@ func checkInput(j *job) error {
 	if j.in.Input == "" || j.in.FixedInput != "" || j.in.Library {
 		return nil
 	}
+
 	m, _, err := modelToRun(j)
 	if err == nil {
 		_, err = inputs.ReadArrays("INPUT", j.in.Input, j.in.Names, m)
 	}
+
 	return err
 }
 
@@ -237,6 +265,8 @@ func checkReplaced(j *job) error {
 	if err != nil {
 		return nil // it does not exist
 	}
+
+	// OUTPUT may be one file in a folder of samples, or the same file by another path.
 	for _, x := range []struct{ variable, path string }{
 		{"INPUT", j.in.Input},
 		{"EXPECT", j.in.Expect},
@@ -247,6 +277,7 @@ func checkReplaced(j *job) error {
 		for _, e := range entries {
 			files = append(files, filepath.Join(x.path, e.Name()))
 		}
+
 		for _, file := range files {
 			if info, err := os.Stat(file); err == nil && os.SameFile(info, output) {
 				return failure.New(failure.Config, "choose another OUTPUT", "OUTPUT=%s is a file of %s=%s, which it would replace",
@@ -254,5 +285,6 @@ func checkReplaced(j *job) error {
 			}
 		}
 	}
+
 	return nil
 }

@@ -46,28 +46,36 @@ func newBoard(ctx context.Context, c *console.Console, v boardNewInputs, name st
 	if err != nil {
 		return err
 	}
+
 	path := builder.Path
 	from := v.From
 	if from == "" {
 		return failure.New(failure.Config, "name the most similar board: FROM=nucleo_f746zg", "FROM names no board")
 	}
+
 	folder := ownFolder(c, path)
 	if c.DryRun {
 		return c.Would("make board %s from %s in %s", name, from, filepath.Join(c.Shown(folder), "boards"))
 	}
+
 	files, err := scaffold.Board(folder, name, from, path)
 	if err != nil {
 		return err
 	}
+
+	// The new file is read once, so that a board which cannot be used is an error here.
 	if _, err := boards.Find(files[0], path); err != nil {
 		return err
 	}
+
 	for i, f := range files {
 		files[i] = c.Shown(f)
 	}
+
 	c.Printf("board %s: made %s from %s", name, strings.Join(files, ", "), from)
 	c.Printf("edit it, then check it: %s %s", c.Mage("board:check"), command.Quote(files[0]))
 	c.JSONLine(jsonlines.BoardNew{Board: name, Files: files})
+
 	return nil
 }
 
@@ -110,30 +118,38 @@ func newModel(ctx context.Context, c *console.Console, v modelNewInputs, functio
 		return failure.New(failure.Config, "name the C file or header that declares the function: FROM=kws.h",
 			"FROM names no file")
 	}
+
 	if info, err := os.Stat(c.Abs(from)); err != nil || !info.Mode().IsRegular() {
 		return failure.New(failure.Config, "name the C file or header that declares the function", "FROM=%s: %w", from,
 			cmp.Or(err, errors.New("not a file")))
 	}
+
+	// This computer's compiler reads the declaration, whatever board the model is for.
 	host, err := boards.Find("host", nil)
 	if err != nil {
 		return err
 	}
+
 	draft, err := plainc.New(ctx, host.Toolchain.CC, c.Abs(from), function)
 	if err != nil {
 		return err
 	}
+
 	file := filepath.Join(filepath.Dir(c.Abs(from)), draft.Name+".json")
 	if c.DryRun {
 		return c.Would("describe %s of %s in %s", function, from, c.Shown(file))
 	}
+
 	if err := draft.Write(file); err != nil {
 		return err
 	}
+
 	c.Printf("model %s: described %s of %s in %s", draft.Name, function, from, c.Shown(file))
 	for _, open := range draft.Open {
 		c.Printf("fill in or confirm: %s", open)
 	}
 	c.JSONLine(jsonlines.ModelNew{Model: draft.Name, File: file, Open: draft.Open})
+
 	return nil
 }
 
@@ -158,13 +174,16 @@ type templateNewInputs struct {
 
 func newTemplate(_ context.Context, c *console.Console, v templateNewInputs, folder string) error {
 	from := v.From
+
 	if c.DryRun {
 		return c.Would("copy template %s to %s", from, folder)
 	}
+
 	template, board, err := scaffold.Template(folder, from)
 	if err != nil {
 		return err
 	}
+
 	c.Printf("template %s: copied from %s to %s", template, from, filepath.Join(folder, "templates", template))
 	c.Printf("board %s: made, which builds with it", board)
 	c.Printf("edit them, then check them: BOARDSMITH_PATH=%s %s %s", command.Quote(folder), c.Mage("template:check"),
@@ -190,10 +209,12 @@ func writeSchemas(_ context.Context, c *console.Console, _ schemasInputs, folder
 	if c.DryRun {
 		return c.Would("write the schemas to %s", c.Shown(dir))
 	}
+
 	names, err := schemas.Write(dir)
 	if err != nil {
 		return err
 	}
+
 	c.Printf("schemas: wrote %s to %s", strings.Join(names, ", "), c.Shown(dir))
 	c.JSONLine(jsonlines.Schemas{Folder: dir, Files: names})
 	return nil

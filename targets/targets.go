@@ -78,10 +78,12 @@ func boardNames(ctx context.Context, c *console.Console, text string) ([]string,
 	if len(names) == 1 {
 		return names, nil
 	}
+
 	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return nil, err
 	}
+	// All wrong names are reported at once.
 	var unknown []error
 	for i, name := range names {
 		if names[i] = strings.TrimSpace(name); names[i] == "" {
@@ -91,9 +93,11 @@ func boardNames(ctx context.Context, c *console.Console, text string) ([]string,
 		if slices.Contains(ofSeveral, c.Step()) {
 			board, _, _ = strings.Cut(board, "=") // NAME=DEVICE
 		}
+
 		_, err := boards.Find(board, builder.Path)
 		unknown = append(unknown, err)
 	}
+
 	return names, errors.Join(unknown...)
 }
 
@@ -104,14 +108,18 @@ func forBoards(ctx context.Context, c *console.Console, f func(inputs.Variables)
 	if err := c.Read(&v); err != nil {
 		return err
 	}
+
 	names, err := boardNames(ctx, c, v.Board)
 	if err != nil {
 		return err
 	}
+
+	// These targets use the boards together, so they get the list.
 	if len(names) == 1 || slices.Contains(ofSeveral, c.Step()) {
 		v.Board = strings.Join(names, ",")
 		return f(v)
 	}
+
 	if err := cmp.Or(checkList("BOARD", names, strings.Clone), checkShared(c, v, len(names))); err != nil {
 		return err
 	}
@@ -120,6 +128,7 @@ func forBoards(ctx context.Context, c *console.Console, f func(inputs.Variables)
 	for _, name := range names {
 		v.Board = name
 		c.Notef("%s: board %s", c.Step(), name)
+		// The next board's job has another project and device.
 		err := errors.Join(f(v), current.close())
 		if ctx.Err() != nil {
 			return err

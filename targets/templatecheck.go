@@ -49,19 +49,24 @@ func checkTemplate(ctx context.Context, c *console.Console, v templateCheckInput
 		}
 		return c.Would("check template %s: %s", template, strings.Join(names, ", "))
 	}
+
 	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return err
 	}
+
 	model, err := mlf.Parse(samples.Name, samples.Archive())
 	if err != nil {
 		return err
 	}
+
 	bar := c.Start("checking template "+template, 0)
 	defer bar.End()
+
 	trial := templatecheck.Trial{
 		Spec: project.Spec{Board: v.Board, Template: template, Archive: model}, Run: runsSample,
 	}
+
 	checked, skipped, failed := 0, 0, 0
 	err = templatecheck.Run(ctx, builder, trial, func(r templatecheck.Check) {
 		state, detail := "ok", r.Result
@@ -69,10 +74,12 @@ func checkTemplate(ctx context.Context, c *console.Console, v templateCheckInput
 			skipped++
 			state, detail = "skipped", r.Skipped
 		}
+
 		if r.Failed != nil {
 			state, detail = "failed", r.Failed.Error()
 			failed++
 		}
+
 		c.Printf("%-8s %-10s %s: %s", state, r.Name, r.Doc, detail)
 		line := jsonlines.Check{Check: r.Name, Doc: r.Doc, Result: r.Result, Skipped: r.Skipped}
 		if r.Failed != nil {
@@ -80,12 +87,15 @@ func checkTemplate(ctx context.Context, c *console.Console, v templateCheckInput
 		}
 		c.JSONLine(line)
 	})
+
 	if failed > 1 {
 		c.Notef("note: %d checks failed; the first one:", failed)
 	}
+
 	if err != nil {
 		return fmt.Errorf("template %s: %w", filepath.Base(template), err)
 	}
+
 	c.Printf("template %s: good; %d checks, %d of them skipped", filepath.Base(template), checked, skipped)
 	c.JSONLine(jsonlines.Checked{Template: template, Passed: checked - skipped, Skipped: skipped})
 	return nil
@@ -101,18 +111,22 @@ func runsSample(ctx context.Context, s *rpc.Session, m *mlf.Model) error {
 	if err != nil {
 		return err
 	}
+
 	e, err := executor.Open(ctx, s, m)
 	if err != nil {
 		return err
 	}
+
 	for _, in := range inputs {
 		if err := e.SetInput(ctx, in.Name, in.Array); err != nil {
 			return err
 		}
 	}
+
 	if err := e.Run(ctx); err != nil {
 		return err
 	}
+
 	for i, w := range want {
 		got, err := e.Output(ctx, i)
 		if err != nil {
@@ -123,5 +137,6 @@ func runsSample(ctx context.Context, s *rpc.Session, m *mlf.Model) error {
 				ndarray.ShapeString(got.Shape), valuetext.First(got), valuetext.First(w.Array))
 		}
 	}
+
 	return e.Close(ctx)
 }

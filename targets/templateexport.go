@@ -40,16 +40,21 @@ func exportTemplate(ctx context.Context, c *console.Console, v exportInputs, fol
 	if err != nil {
 		return err
 	}
+
 	config, err := boardsmithjson.Find(c.Dir)
 	if err != nil {
 		return err
 	}
+
 	e := projectapi.Export{
 		Board: cmp.Or(v.Board, config.Board), Path: builder.Path, Templates: map[string]string{},
 	}
+
 	if template := cmp.Or(v.Template, config.Template); template != "" {
 		e.Template = filepath.Base(template)
 	}
+
+	// The folder records paths, so a place of git is fetched now.
 	for name, place := range builder.Templates {
 		if gitfolder.IsRef(place) {
 			if place, err = builder.Fetch(ctx, place); err != nil {
@@ -58,27 +63,33 @@ func exportTemplate(ctx context.Context, c *console.Console, v exportInputs, fol
 		}
 		e.Templates[name] = place
 	}
+
 	dir := c.Abs(folder)
 	if c.DryRun {
 		return c.Would("write a template folder for TVM to %s", c.Shown(dir))
 	}
+
 	built, err := scratch.Make("boardsmith-export-")
 	if err != nil {
 		return err
 	}
 	defer built.Remove()
+
 	e.Executable = filepath.Join(built.Dir, projectapi.Program)
 	if err := buildProgram(ctx, c, projectapi.Program, e.Executable); err != nil {
 		return err
 	}
+	// The server looks for the keeper beside itself.
 	keeper := filepath.Join(built.Dir, virtualprobe.Program)
 	if err := buildProgram(ctx, c, virtualprobe.Program, keeper); err != nil {
 		return err
 	}
 	e.Companions = []string{keeper}
+
 	if err := e.Write(dir); err != nil {
 		return err
 	}
+
 	c.Printf("template:export: %s is a template for TVM's Python", c.Shown(dir))
 	c.JSONLine(jsonlines.Exported{Folder: dir})
 	return nil

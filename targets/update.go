@@ -40,35 +40,45 @@ func updatePlaces(ctx context.Context, c *console.Console, v updateInputs) error
 	if err != nil {
 		return err
 	}
+
 	lockFile := inputs.LockFile(config, c.Dir)
 	pinned, err := gitfolder.Pinned(lockFile)
 	if err != nil {
 		return err
 	}
+
 	places := append(config.Refs(), pinned...) // those of TEMPLATE and LIBRARIES are in the lock file only
 	slices.Sort(places)
 	places = slices.Compact(places)
+
 	if name := v.Name; name != "" {
 		if !slices.Contains(places, name) {
 			next := "choose one of: " + strings.Join(places, ", ")
 			if len(places) == 0 {
 				next = "name places in boardsmith.json: it has none of a branch or tag"
 			}
+
 			return failure.New(failure.Config, next,
 				"NAME=%s: no branch or tag in boardsmith.json or boardsmith.lock.json", name)
 		}
+
 		places = []string{name}
 	}
+
 	if c.DryRun {
 		return c.Would("look up %d places", len(places))
 	}
+
 	builder := newBuilder(c, config)
+	// One server that does not answer does not keep the others' places from being renewed.
 	var failed []error
 	for _, place := range places {
 		old, commit, err := builder.Update(ctx, place)
+
 		if ctx.Err() != nil {
 			return err
 		}
+		// A place that only the lock file names may be one that nobody uses any more.
 		if err != nil {
 			if !slices.Contains(config.Refs(), place) {
 				err = fmt.Errorf("%w (only %s names it: remove its entry there if it is no more)", err, c.Shown(lockFile))
@@ -76,6 +86,7 @@ func updatePlaces(ctx context.Context, c *console.Console, v updateInputs) error
 			failed = append(failed, err)
 			continue
 		}
+
 		text := "is still at " + commit
 		if old != commit {
 			text = cmp.Or(old, "nothing") + " -> " + commit
@@ -83,9 +94,11 @@ func updatePlaces(ctx context.Context, c *console.Console, v updateInputs) error
 		c.Printf("update: %s: %s", place, text)
 		c.JSONLine(jsonlines.Updated{Place: place, Old: old, Commit: commit})
 	}
+
 	if len(failed) > 0 {
 		return errors.Join(failed...)
 	}
+
 	c.Printf("update: %d places in %s", len(places), c.Shown(lockFile))
 	return nil
 }

@@ -37,6 +37,7 @@ func listWear(ctx context.Context, j *job, _ wearInputs) error {
 	if err != nil {
 		return err
 	}
+
 	count := 0
 	for _, w := range list {
 		if j.in.Device != "" && !namesDevice(j, w) || j.in.Variables.Board != "" && w.Board != j.in.BoardName() {
@@ -45,12 +46,14 @@ func listWear(ctx context.Context, j *job, _ wearInputs) error {
 		count++
 		printWear(j.Console, w)
 	}
+
 	switch {
 	case len(list) == 0:
 		j.Printf("wear: nothing was flashed yet")
 	case count == 0:
 		j.Printf("wear: of the %d devices that were flashed, none is meant by BOARD and DEVICE", len(list))
 	}
+
 	j.JSONLine(jsonlines.Devices{Devices: count})
 	return nil
 }
@@ -58,12 +61,15 @@ func listWear(ctx context.Context, j *job, _ wearInputs) error {
 func namesDevice(j *job, w device.DeviceWear) bool {
 	in := j.in
 	d := in.DeskFile.Find(in.Device)
+	// Without an entry in desk.json, DEVICE is a probe or a chip.
 	if d == nil {
 		return w.Probe == in.Device || strings.HasSuffix(w.Device, ":"+in.Device)
 	}
+
 	if d.Chip != "" {
 		return w.Device == "chip:"+d.Chip
 	}
+	// A device without a chip's id is known by its probe.
 	return w.Probe == cmp.Or(d.Probe, d.Link.Path)
 }
 
@@ -77,7 +83,9 @@ func printWear(c *console.Console, w device.DeviceWear) {
 	case w.BuildID == "":
 		state = "its contents are unverified"
 	}
+
 	c.Printf("%s, board %s, probe %s: %d flashes, %d failed; %s", w.Device, w.Board, w.Probe, w.Flashes, w.Failures, state)
+
 	var sectors []jsonlines.SectorErase
 	for i, s := range w.Sectors {
 		sectors = append(sectors, jsonlines.SectorErase{
@@ -87,13 +95,16 @@ func printWear(c *console.Console, w device.DeviceWear) {
 			c.Printf("%s", wearLine(w.Sectors[i:]))
 		}
 	}
+
 	r := jsonlines.Wear{
 		Device: w.Device, Board: w.Board, Probe: w.Probe, BuildID: w.BuildID, Dirty: w.Dirty, Flashes: w.Flashes,
 		Failures: w.Failures, Reason: w.Reason, Sectors: sectors,
 	}
+
 	if !w.Verified.IsZero() {
 		r.Verified = w.Verified.Format(time.RFC3339)
 	}
+
 	c.JSONLine(r)
 }
 
@@ -105,24 +116,30 @@ func sameWear(a, b device.SectorWear) bool {
 // wearLine returns the line of the first sector, and of those behind it whose wear is the same.
 func wearLine(sectors []device.SectorWear) string {
 	s, last := sectors[0], 0
+
 	for last+1 < len(sectors) && sameWear(sectors[last], sectors[last+1]) {
 		last++
 	}
+
 	number := fmt.Sprint(s.Index)
 	if last > 0 {
 		number += fmt.Sprintf("-%d", s.Index+last)
 	}
+
 	text := fmt.Sprintf("  %-8s %9s  0x%08x %7s %6d erases", s.Region, number, s.Addr, valuetext.Bytes(int64(s.Size)),
 		s.Erases)
+
 	if s.Rated > 0 {
 		text += fmt.Sprintf(" of %6d: %s", s.Rated, usedLife(s))
 	}
+
 	return text
 }
 
 // usedLife returns how much of a sector's rated life is used.
 func usedLife(s device.SectorWear) string {
 	percent := 100 * float64(s.Erases) / float64(s.Rated)
+
 	text := fmt.Sprintf("%.3g %%", percent)
 	switch {
 	case percent >= 100:
