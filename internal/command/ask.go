@@ -22,6 +22,7 @@ func Ask(ctx context.Context, path, flag string) (string, error) {
 		}
 		return "", failure.New(failure.ToolMissing, cmp.Or(failure.Next(err), "check that it works"), "%w", err)
 	}
+
 	first, _, _ := strings.Cut(out, "\n")
 	return strings.TrimSpace(first), nil
 }

@@ -108,39 +108,51 @@ func (c Command) run(ctx context.Context, both, out, errs *excerpt) error {
 		inner, cancel = context.WithTimeoutCause(ctx, c.Timeout, ErrTooLong)
 	}
 	defer cancel()
+
 	cmd := exec.CommandContext(inner, c.Path, c.Args...)
 	cmd.Dir, cmd.Env = c.Dir, append(Environment(c.Dir), c.Env...)
 	cmd.Stdin = c.Stdin
+
 	streams := []*stream{both.stream(c.Out), both.stream(c.Err), out.stream(nil), errs.stream(nil)}
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(streams[0], streams[2]), io.MultiWriter(streams[1], streams[3])
 	if c.Stdout != nil {
 		cmd.Stdout = io.MultiWriter(cmd.Stdout, c.Stdout)
 	}
+
 	cmd.WaitDelay = c.Grace
 	if cmd.WaitDelay == 0 {
 		cmd.WaitDelay = defaultGrace
 	}
+
 	ownGroup(cmd)
 	err := pinned(c.Reads, func() error { return runGroup(cmd, c.Held, c.Files) })
 	for _, s := range streams {
 		s.end()
 	}
+
 	if err == nil {
 		return nil
 	}
+
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "%s", Name(c.Path))
 	}
+
 	if inner.Err() != nil {
 		err = fmt.Errorf("%w: %v", ErrTooLong, c.Timeout)
 	}
+
+	// Any other error is one of starting the program.
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) && !errors.Is(err, ErrTooLong) {
 		return fmt.Errorf("run %s: %w", c.Path, c.notStarted(err))
 	}
+
+	// An end by our own limit is no fault of the computer.
 	if !errors.Is(err, ErrTooLong) {
 		err = ofHost(err, both.text(), c.Dir)
 	}
+
 	return &Error{Tool: Name(c.Path), Text: both.text(), Stderr: errs.text(), Command: c.Typed(), Err: err}
 }
 
@@ -150,17 +162,23 @@ func runGroup(cmd *exec.Cmd, held, files []*os.File) error {
 	if err != nil {
 		return err
 	}
+
 	cmd.ExtraFiles = append(slices.Clip(cmd.ExtraFiles), files...)
+
 	defer g.end()
+
 	cmd.Cancel = g.interrupt
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+
+	// A program outside of its group could not be ended with it.
 	if err := g.started(); err != nil {
 		_ = cmd.Process.Kill() // it may have ended
 		_ = cmd.Wait()
 		return err
 	}
+
 	return cmd.Wait()
 }
 
@@ -196,10 +214,12 @@ func (c Command) Typed() string {
 	if c.Dir != "" {
 		words = append(words, "cd", Quote(c.Dir), "&&")
 	}
+
 	program := Name(c.Path)
 	if path, err := exec.LookPath(program); strings.ContainsAny(c.Path, `/\`) && (err != nil || path != c.Path) {
 		program = c.Path
 	}
+
 	words = append(words, Quote(program))
 	for _, a := range c.Args {
 		words = append(words, Quote(a))

@@ -24,10 +24,12 @@ func newGroup(cmd *exec.Cmd, held []*os.File) (*group, error) {
 	if len(held) == 0 {
 		return g, nil
 	}
+
 	var err error
 	if g.guard, err = newGuard(held); err != nil {
 		return nil, err
 	}
+
 	cmd.Stdin, cmd.ExtraFiles, cmd.SysProcAttr.Pgid = held[0], held, g.guard.cmd.Process.Pid
 	return g, nil
 }

@@ -26,11 +26,13 @@ func newGuard(held []*os.File) (*guard, error) {
 	g := &guard{cmd: exec.Command("/bin/sh", "-c", guardScript)}
 	g.cmd.Dir, g.cmd.Env, g.cmd.ExtraFiles = "/", Environment("/"), held
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+
 	life, err := g.cmd.StdinPipe()
 	if err == nil {
 		g.life = life
 		err = g.cmd.Start()
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("guard: %w", err)
 	}

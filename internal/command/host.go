@@ -58,6 +58,7 @@ func ofHost(end error, text, dir string) error {
 			return &HostError{Err: end, next: afterSignal}
 		}
 	}
+
 	if line, next := hostWords(text); line != "" {
 		if next == failure.Next(syscall.ENOSPC) { // of which disk, few programs say
 			next = "make room on the disks of " + abspath.Of(cmp.Or(dir, ".")) + ", in which it ran, and of " + os.TempDir() +

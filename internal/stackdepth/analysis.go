@@ -52,29 +52,38 @@ func newAnalysis(m *machineCode, of Program) *analysis {
 		machineCode: m, calls: of.Calls, port: m.callees(of.Calls.Port), send: m.callees(of.Calls.Send),
 		depths: map[*function]*depth{}, unsure: map[string]bool{},
 	}
+
 	operators := m.named(of.Operators...)
 	a.packed = slices.Concat(m.registered("boardsmith_builtins"), m.registered("boardsmith_functions"), operators,
 		m.named(of.Adapters...), m.inTables(Runtime, Executor))
+
+	// The runtime's modules take the addresses of their functions in code, not in tables.
 	a.packed = append(a.packed, m.takenFrom(slices.Concat(m.named(a.calls.Thread...), a.packed, a.port, a.send),
 		Runtime, Executor)...)
 	a.packed = unique(a.packed)
+
 	for _, f := range a.packed {
 		if strings.HasSuffix(f.name, "_get_c_metadata") {
 			a.metadata = append(a.metadata, f)
 		}
 	}
+
 	a.byCaller = map[string][]*function{
 		parallelLaunch: nil, // resolved by its caller: see depth
 		graphRun:       operators,
 	}
+
 	for name, to := range a.calls.Pointers {
 		a.byCaller[name] = m.callees(to)
 	}
+
+	// A pointer in other code may lead to any function whose address such code takes.
 	for _, f := range m.takenElsewhere() {
 		if !slices.Contains(a.packed, f) { // those in packed are called by the runtime
 			a.taken = append(a.taken, f)
 		}
 	}
+
 	a.taken = unique(slices.Concat(a.taken, a.port)) // a modified template still calls its port
 	return a
 }
@@ -94,6 +103,7 @@ func (a *analysis) depth(f *function) *depth {
 		a.unsure[a.recursion(f)] = true
 		return &depth{chain{0, nil, 0, nil}, chain{-1, nil, 0, nil}}
 	}
+
 	a.path = append(a.path, f)
 	if f.dynamic {
 		a.unsure[f.name+" has a frame whose size depends on data"] = true
@@ -101,6 +111,7 @@ func (a *analysis) depth(f *function) *depth {
 	if f.flow.states == nil {
 		a.unsure[f.name+" has code that cannot be decoded"] = true
 	}
+
 	d := &depth{chain{f.frame, f, f.frame, nil}, chain{bytes: -1}}
 	for _, addr := range f.calls {
 		a.follow(d, f, addr, f.frame)
@@ -108,12 +119,16 @@ func (a *analysis) depth(f *function) *depth {
 			a.followTaken(d, f, f.frame+g.frame)
 		}
 	}
+
+	// A jump in place of a return leaves no frame of f.
 	for _, addr := range f.tails {
 		a.follow(d, f, addr, 0)
 	}
+
 	if f.indirect {
 		a.followPointer(d, f)
 	}
+
 	a.path = a.path[:len(a.path)-1]
 	a.depths[f] = d
 	return d
@@ -171,6 +186,7 @@ func (a *analysis) addAll(d *depth, f *function, targets []*function) {
 
 func (a *analysis) add(d *depth, f, g *function, frame int64) {
 	below := a.depth(g)
+
 	d.whole = d.whole.deeper(chain{frame + below.whole.bytes, f, frame, &below.whole})
 	if below.dispatch.bytes >= 0 {
 		d.dispatch = d.dispatch.deeper(chain{frame + below.dispatch.bytes, f, frame, &below.dispatch})
@@ -205,21 +221,25 @@ func (a *analysis) deepest(f *function) (int64, []string) {
 	if d.dispatch.bytes < 0 {
 		return bytes, names
 	}
+
 	var metadata chain
 	for _, g := range a.metadata {
 		metadata = metadata.deeper(a.depth(g).whole)
 	}
+
 	dispatches := []chain{d.dispatch}
 	for _, g := range a.packed {
 		if c := a.depth(g).dispatch; c.bytes >= 0 && g.name != createsExecutor {
 			dispatches = append(dispatches, c)
 		}
 	}
+
 	for _, g := range a.packed {
 		last := a.depth(g).whole
 		if c := a.depth(g).dispatch; c.bytes >= 0 && g.name == createsExecutor {
 			last = last.deeper(c.then(metadata))
 		}
+
 		n, through := last.bytes, []string(nil)
 		for _, c := range dispatches {
 			if c.first != g { // the chain ends in g, which occurs once
@@ -231,6 +251,7 @@ func (a *analysis) deepest(f *function) (int64, []string) {
 			bytes, names = n, append(through, last.names()...)
 		}
 	}
+
 	return bytes, names
 }
 
@@ -266,6 +287,8 @@ func (a *analysis) interruptFrame(code []*function) int64 {
 	if a.image.Machine != elf.EM_ARM {
 		return 0
 	}
+
+	// Without code that uses them, the core stores no floating-point registers.
 	if slices.ContainsFunc(code, func(f *function) bool { return f.floats }) {
 		return 4 * (8 + 18 + 1)
 	}
@@ -274,8 +297,10 @@ func (a *analysis) interruptFrame(code []*function) int64 {
 
 // handlers returns the maximum depth of the handlers' stack and its path.
 func (a *analysis) handlers() (deepest int64, path []string) {
+	// All handlers but the last of a nest are interrupted, so they are not in code that masks interrupts.
 	interrupted := *a
 	interrupted.excluded, interrupted.depths = a.named(a.calls.Uninterrupted...), map[*function]*depth{}
+
 	for _, nest := range a.calls.Handlers {
 		var bytes int64
 		var names []string
@@ -290,6 +315,7 @@ func (a *analysis) handlers() (deepest int64, path []string) {
 				names = append(names, chain...)
 			}
 		}
+
 		if bytes > deepest {
 			deepest, path = bytes, names
 		}

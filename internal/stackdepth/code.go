@@ -49,25 +49,32 @@ func readCode(image *elf.File, spans []Span) (*machineCode, error) {
 	if decoders[image.Machine] == nil {
 		return nil, nil
 	}
+
 	m := &machineCode{image: image, pointer: 4, symbols: map[string]elf.Symbol{}, spans: slices.Clone(spans)}
 	slices.SortStableFunc(m.spans, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
+
 	if image.Class == elf.ELFCLASS64 {
 		m.pointer = 8
 	}
+
 	if err := m.load(); err != nil {
 		return nil, err
 	}
+
 	symbols, err := image.Symbols()
 	if err != nil {
 		return nil, fmt.Errorf("symbols of the firmware: %w", err)
 	}
+
 	m.data = dataMarks(symbols, image.Sections)
 	m.addFunctions(symbols)
+	// Code without a symbol shows only in code that refers to it, which may have no symbol itself.
 	for added := slices.Clone(m.functions); len(added) > 0; added = m.addNameless() {
 		for _, f := range added {
 			m.decode(f)
 		}
 	}
+
 	m.addSaved()
 	return m, nil
 }
@@ -99,6 +106,7 @@ func (m *machineCode) addSaved() {
 	const saved = 13
 	for _, f := range m.functions {
 		for _, addr := range f.calls {
+			// A function calls one of these once, in its prologue.
 			if g := m.functionAt(addr); g != nil && g.savesForCaller() {
 				f.frame += int64(saved*m.pointer+15) &^ 15
 				break
@@ -109,19 +117,25 @@ func (m *machineCode) addSaved() {
 
 // decode reads a function up to the next one.
 func (m *machineCode) decode(f *function) {
+	// The size of a symbol may be missing, or reach into the next function.
 	next := m.after(f.addr)
 	if next < len(m.functions) && (f.size == 0 || f.addr+f.size > m.functions[next].addr) {
 		f.size = m.functions[next].addr - f.addr
 	}
+
 	if f.size == 0 || f.size > maxFunctionBytes {
 		f.size = min(f.size, maxFunctionBytes)
 		return
 	}
+
 	code := m.bytes(f.addr, f.size)
 	if code == nil {
 		return
 	}
+
 	f.fixpoint(func(f *function) { decoders[m.image.Machine](f, code, m) })
+
+	// A jump through a pointer that is no switch's leads to another function.
 	f.indirect = f.indirect || f.jumps > 0 && f.jumps > m.switches(f)
 }
 
@@ -147,6 +161,7 @@ func (f *function) within(addr uint64) bool { return addr > f.addr && addr < f.a
 func (m *machineCode) addNameless() (added []*function) {
 	var addrs []uint64
 	for _, f := range m.functions {
+		// On Arm, an even number is no function's address.
 		refs := slices.DeleteFunc(slices.Clone(f.refs), func(a uint64) bool { return !m.isPointer(a) })
 		for _, addr := range slices.Concat(f.calls, f.tails, refs) {
 			addr = m.codeAddress(addr)
@@ -155,6 +170,7 @@ func (m *machineCode) addNameless() (added []*function) {
 			}
 		}
 	}
+
 	slices.Sort(addrs)
 	addrs = slices.Compact(addrs)
 	for i, addr := range addrs {
@@ -164,6 +180,7 @@ func (m *machineCode) addNameless() (added []*function) {
 		}
 		added = append(added, m.add(fmt.Sprintf("code at %#x", addr), addr, end-addr))
 	}
+
 	m.sortFunctions()
 	return added
 }
@@ -185,11 +202,13 @@ func (m *machineCode) isCode(addr uint64) bool {
 // codeEnd returns the end of the section or the start of the next function, whichever comes first.
 func (m *machineCode) codeEnd(addr uint64) uint64 {
 	end := addr + 2
+
 	for _, s := range m.sections {
 		if s.has(addr) {
 			end = s.addr + uint64(len(s.bytes))
 		}
 	}
+
 	if i := m.after(addr); i < len(m.functions) {
 		end = min(end, m.functions[i].addr)
 	}
@@ -209,6 +228,7 @@ func (m *machineCode) isData(addr uint64) bool {
 
 func (m *machineCode) constant(addr uint64, bytes int) (uint64, bool) {
 	b := m.bytes(addr, uint64(bytes))
+	// Only constants: the value of a variable may change.
 	if b == nil || !slices.ContainsFunc(m.sections, func(s section) bool { return s.readOnly && s.has(addr) }) {
 		return 0, false
 	}
@@ -227,6 +247,7 @@ func (m *machineCode) addFunctions(symbols []elf.Symbol) {
 		global := func(s elf.Symbol) int { return -int(elf.ST_BIND(s.Info)) }
 		return cmp.Or(cmp.Compare(global(a), global(b)), cmp.Compare(a.Name, b.Name))
 	})
+
 	for _, s := range symbols {
 		if s.Name != "" && s.Section != elf.SHN_UNDEF {
 			if _, ok := m.symbols[s.Name]; !ok {
@@ -236,6 +257,7 @@ func (m *machineCode) addFunctions(symbols []elf.Symbol) {
 		if elf.ST_TYPE(s.Info) != elf.STT_FUNC || s.Section == elf.SHN_UNDEF {
 			continue
 		}
+
 		addr := m.codeAddress(s.Value)
 		if f := byAddr[addr]; f != nil {
 			f.size = max(f.size, s.Size)
@@ -341,15 +363,19 @@ func (m *machineCode) registered(symbol string) []*function {
 	if !ok {
 		return nil
 	}
+
 	b := m.bytes(s.Value, 2*uint64(m.pointer))
 	if b == nil {
 		return nil
 	}
+
 	names, table := m.number(b, m.pointer), m.number(b[m.pointer:], m.pointer)
+
 	count := m.bytes(names, 2)
 	if count == nil || table == 0 {
 		return nil
 	}
+
 	return m.targets(m.bytes(table, uint64(m.pointer)*uint64(m.image.ByteOrder.Uint16(count))))
 }
 
@@ -381,19 +407,23 @@ func (m *machineCode) takenFrom(from []*function, parts ...Part) (functions []*f
 // each function. also may be nil.
 func (m *machineCode) reach(from []*function, also func(*function) []*function) (functions []*function) {
 	reached := map[*function]bool{}
+
 	for todo := slices.Clone(from); len(todo) > 0; {
 		f := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		if reached[f] {
 			continue
 		}
+
 		reached[f] = true
 		functions = append(functions, f)
+
 		for _, addr := range slices.Concat(f.calls, f.tails) {
 			if g := m.functionAt(m.codeAddress(addr)); g != nil {
 				todo = append(todo, g)
 			}
 		}
+
 		if also != nil {
 			todo = append(todo, also(f)...)
 		}
@@ -435,6 +465,7 @@ func (m *machineCode) takenElsewhere() (functions []*function) {
 			functions = append(functions, f)
 		}
 	}
+
 	for _, f := range m.functions {
 		if !f.Unmodified {
 			functions = append(functions, m.takenBy(f)...)
@@ -458,11 +489,13 @@ func dataMarks(symbols []elf.Symbol, sections []*elf.Section) (marks []dataMark)
 		if int(s.Section) >= len(sections) || sections[s.Section].Flags&elf.SHF_EXECINSTR == 0 {
 			continue // a symbol of debug information, whose value is not an address in memory
 		}
+
 		switch name, _, _ := strings.Cut(s.Name, "."); name {
 		case "$d", "$t", "$a":
 			marks = append(marks, dataMark{s.Value, name == "$d"})
 		}
 	}
+
 	slices.SortStableFunc(marks, func(a, b dataMark) int { return cmp.Compare(a.addr, b.addr) })
 	return marks
 }

@@ -54,16 +54,20 @@ func (f *function) jump(to uint64, current registers) {
 		f.tails = append(f.tails, to)
 		return
 	}
+
 	if f.flow.unreachable {
 		return
 	}
+
 	state, ok := f.flow.states[to]
 	if ok {
 		current.meet(state)
 	}
+	// meet only removes values: equal sets of valid ones are equal states.
 	if !ok || current.valid != state.valid {
 		f.flow.changed = true
 	}
+
 	f.flow.states[to] = current
 }
 
@@ -87,10 +91,12 @@ const maxPasses = 50
 // fixpoint decodes a function repeatedly until its flow no longer changes.
 func (f *function) fixpoint(decode func(*function)) {
 	blank := function{name: f.name, addr: f.addr, size: f.size, Owner: f.Owner, narrow: f.narrow}
+
 	flow := flow{states: map[uint64]registers{}, changed: true}
 	for n := 0; flow.changed; n++ {
 		flow.changed, flow.unreachable = false, false
 		flow.table = flow.table || n == maxPasses // then no value of a register is used
+
 		*f = blank
 		f.flow = flow
 		decode(f)

@@ -47,6 +47,7 @@ func decodeRISCV(f *function, code []byte, v view) {
 		pc := f.addr + uint64(offset)
 		f.enter(pc, &s.registers, !s.ended)
 		s.ended = v.isData(pc)
+
 		low := binary.LittleEndian.Uint16(code[offset:])
 		switch {
 		case v.isData(pc):
@@ -135,8 +136,10 @@ func compressedJump(h uint32) int64 {
 
 func (f *function) riscv32(s *riscvState, w uint32, pc uint64, v view) {
 	rd, rs1, rs2, funct3 := w>>7&31, w>>15&31, w>>20&31, w>>12&7
+
 	imm12 := signed(w>>20, 12)
 	auipc := s.auipc
+
 	s.auipc = 0
 	switch opcode := w & 0x7F; {
 	case opcode == 0x6F: // JAL
@@ -198,6 +201,7 @@ func (f *function) addImmediate(s *riscvState, rd, rs uint32, n int64) {
 	} else {
 		s.valid[rd] = false
 	}
+
 	if rs == riscvSP {
 		s.below[rd] = false
 	}
@@ -209,7 +213,9 @@ func (f *function) move(s *riscvState, rd, rs uint32) {
 		f.dynamic = f.dynamic || s.below[rs]
 		return
 	}
+
 	s.below[rd] = s.below[rs] && rs != riscvSP
+
 	if v, ok := s.get(rs); ok && rs != 0 {
 		s.set(rd, v)
 	} else {
@@ -222,6 +228,7 @@ func (f *function) add(s *riscvState, rd, rs1, rs2 uint32) {
 		s.valid[rd] = false
 		return
 	}
+
 	other := rs2
 	if rs1 != riscvSP {
 		other = rs1
@@ -250,14 +257,17 @@ func (f *function) subtractRegister(s *riscvState, rd, rs1, rs2 uint32) {
 // load decodes LW or LD from an address whose base is in a register.
 func (s *riscvState) load(rd, rs uint32, offset int64, bytes int, v view) {
 	base, ok := s.get(rs)
+
 	s.forget(rd)
 	if !ok || rs == 0 {
 		return
 	}
+
 	address := uint64(base + offset)
 	if bytes == 4 {
 		address = uint64(uint32(address))
 	}
+
 	if n, ok := v.constant(address, bytes); ok {
 		s.set(rd, int64(n))
 	}
@@ -277,6 +287,7 @@ func (f *function) callTo(s *riscvState, auipc, r uint32, offset int64) {
 
 func (f *function) jumpTo(s *riscvState, r uint32, offset int64) {
 	f.pointers = true
+
 	if n, ok := s.get(r); ok && r != 0 {
 		f.jump(f.address(n+offset), s.registers)
 		return

@@ -91,22 +91,30 @@ func Of(image *elf.File, of Program) (*Use, error) {
 	if m == nil || err != nil {
 		return nil, err
 	}
+
 	u := &Use{}
+
 	for i, bytes := range []*int64{&u.Have, &u.Room} {
 		if i < len(of.Stacks) {
 			r, _ := of.Stacks[i].Find(image)
 			*bytes = int64(r.Size())
 		}
 	}
+
 	entries := m.named(of.Calls.Thread...)
 	if len(entries) == 0 || u.Have == 0 {
 		return nil, nil
 	}
+
 	entries[0].frame = 0 // it sets SP to the stack's start instead of moving it
+
 	a := newAnalysis(m, of)
 	u.Need, u.Path = a.deepest(entries[0])
+
+	// An interrupt may occur at the deepest place.
 	u.Need += a.interruptFrame(m.functions)
 	u.Handlers, u.HandlerPath = a.handlers()
+
 	u.Unsure = slices.Sorted(maps.Keys(a.unsure))
 	return u, nil
 }

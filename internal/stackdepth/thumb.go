@@ -48,9 +48,11 @@ func decodeThumb(f *function, code []byte, v view) {
 			offset += 2
 			continue
 		}
+
 		f.enter(pc, &s.registers, !s.ended)
 		conditional := s.itBlock > 0
 		s.ended = false
+
 		h := uint32(binary.LittleEndian.Uint16(code[offset:]))
 		if h>>11 < 0b11101 {
 			f.thumb16(&s, h, pc, v)
@@ -61,6 +63,7 @@ func decodeThumb(f *function, code []byte, v view) {
 		} else {
 			return
 		}
+		// An instruction that depends on a condition may not be executed, so the next one continues.
 		if conditional {
 			s.itBlock--
 			s.ended = false
@@ -75,6 +78,7 @@ func (s *thumbState) load(rt, rn int, offset int64, v view) {
 	if !ok {
 		return
 	}
+
 	if n, ok := v.constant(uint64(uint32(base+offset)), 4); ok {
 		s.set(rt, int64(n))
 	}
@@ -92,6 +96,7 @@ func (f *function) literal(s *thumbState, rt int, address uint64, v view) {
 // branchRegister decodes BLX Rm, or BX Rm instead of a return.
 func (f *function) branchRegister(s *thumbState, rm int, list *[]uint64, v view) {
 	f.pointers = true
+	// Where a jump goes by a table, not all paths to here are known.
 	if n, ok := s.get(rm); ok && n&1 == 1 && !f.flow.table {
 		if addr, ok := v.entryPoint(uint64(uint32(n))); ok {
 			*list = append(*list, addr)
@@ -226,6 +231,7 @@ func (f *function) addToSP(s *thumbState, rm int) {
 		f.dynamic = true
 		return
 	}
+
 	f.frame += max(-v, 0)
 }
 

@@ -39,19 +39,23 @@ func parse(text []byte) (l line, isLine bool, err error) {
 	if len(text) == 0 || text[0] != '=' && text[0] != '!' {
 		return line{}, false, nil
 	}
+
 	at := len(text) - crcDigits
 	if at < 1 || text[at-1] != ' ' {
 		return line{}, true, fmt.Errorf("%d bytes without a CRC", len(text))
 	}
+
 	crc, ok := number(string(text[at:]), crcDigits)
 	if want := crc32.ChecksumIEEE(text[:at]); !ok || crc != uint64(want) {
 		return line{}, true, fmt.Errorf("its CRC is %.8q, that of its text %08x", text[at:], want)
 	}
+
 	words := strings.Split(string(text[1:at-1]), " ")
 	n, ok := number(words[0], 4)
 	if !ok || len(words) < 2 {
 		return line{}, true, fmt.Errorf("%.40q has no number or no word", text)
 	}
+
 	return line{text[0] == '=', uint16(n), words[1:]}, true, nil
 }
 
@@ -84,6 +88,7 @@ func data(word string) ([]byte, bool) {
 	if word == "-" {
 		return nil, true
 	}
+
 	b, err := hex.DecodeString(word)
 	return b, err == nil && word != "" && strings.ToLower(word) == word
 }
@@ -102,6 +107,7 @@ func RecordIn(text []byte) (rec *fault.Record) {
 			}
 		}
 	}
+
 	return rec
 }
 
@@ -121,19 +127,23 @@ func (r *reader) next(ctx context.Context) ([]byte, error) {
 		if end := bytes.IndexByte(r.text, '\n'); end >= 0 {
 			line := bytes.TrimSuffix(r.text[:end], []byte("\r"))
 			r.text = r.text[end+1:]
+			// The end of a line that was too long.
 			if r.drop {
 				r.drop = false
 				continue
 			}
 			return line, nil
 		}
+
 		if len(r.text) > maxLine {
 			r.text, r.drop = r.text[:0], true
 		}
+
 		n, err := r.link.Read(ctx, buffer)
 		if err != nil {
 			return nil, err
 		}
+
 		r.received += int64(n)
 		r.text = append(r.text, buffer[:n]...)
 	}

@@ -90,16 +90,19 @@ func (s *Session) Identify(ctx context.Context, nonce uint64) (Identity, error) 
 	for i := range b {
 		b[i] = byte(nonce >> (8 * i))
 	}
+
 	s.token = ""
 	words, err := s.request(ctx, "id", hex.EncodeToString(b[:]))
 	if err != nil {
 		return Identity{}, err
 	}
+
 	if len(words) == 4 {
 		build, ok1 := data(words[1])
 		crc, ok2 := number(words[2], 8)
 		chip, ok3 := data(words[3])
 		if ok1 && ok2 && ok3 && len(build) == 16 {
+			// The firmware computes the same name of the session from the nonce.
 			s.token = fmt.Sprintf("%08x", crc32.ChecksumIEEE(b[:]))
 			return Identity{[16]byte(build), uint32(crc), chip}, nil
 		}
@@ -113,10 +116,12 @@ func (s *Session) Model(ctx context.Context) (Model, error) {
 	if err != nil {
 		return Model{}, err
 	}
+
 	n, ok := numbers(words[1:], 4, 4, 1)
 	if !ok {
 		return Model{}, unexpected(words)
 	}
+
 	return Model{int(n[0]), int(n[1]), n[2] == 1}, nil
 }
 
@@ -125,6 +130,7 @@ func (s *Session) begin(ctx context.Context) error {
 	if s.token != "" {
 		return nil
 	}
+
 	_, err := s.Identify(ctx, rand.Uint64())
 	return err
 }
@@ -134,6 +140,7 @@ func (s *Session) SetInput(ctx context.Context, i int, value []byte) error {
 	if err := s.begin(ctx); err != nil {
 		return fmt.Errorf("input %d: %w", i, err)
 	}
+
 	for at := 0; at < len(value); at += lineBytes {
 		part := value[at:min(at+lineBytes, len(value))]
 		index, at := fmt.Sprintf("%04x", i), fmt.Sprintf("%08x", at)
@@ -241,10 +248,12 @@ func (s *Session) Stack(ctx context.Context) (Stack, error) {
 	if err != nil {
 		return Stack{}, err
 	}
+
 	n, ok := numbers(words[1:], 8, 8)
 	if !ok || n[0] > n[1] {
 		return Stack{}, unexpected(words)
 	}
+
 	return Stack{int64(n[0]), int64(n[1])}, nil
 }
 
@@ -255,10 +264,12 @@ func (s *Session) requestRun(ctx context.Context, times uint32) ([]string, error
 	if d, ok := ctx.Deadline(); ok {
 		end = d
 	}
+
 	for sent := 1; ; sent++ {
 		limit := time.Until(end)
 		budget := max(limit-margin(limit), time.Millisecond).Milliseconds()
 		request := []string{"run", s.token, fmt.Sprintf("%08x", times), fmt.Sprintf("%08x", min(budget, math.MaxInt32))}
+
 		words, err := s.exchange(ctx, request, limit, 1)
 		if sent == attempts || !errors.Is(err, errDamaged) {
 			return words, s.restartError(ctx, err)
@@ -277,6 +288,7 @@ func (s *Session) Output(ctx context.Context, i, bytes int) ([]byte, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, fmt.Errorf("output %d: %w", i, err)
 	}
+
 	value := make([]byte, 0, bytes)
 	for len(value) < bytes {
 		index, at := fmt.Sprintf("%04x", i), fmt.Sprintf("%08x", len(value))
@@ -284,13 +296,16 @@ func (s *Session) Output(ctx context.Context, i, bytes int) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("output %d: %w", i, err)
 		}
+
 		if len(words) != 4 || words[1] != index || words[2] != at {
 			return nil, unexpected(words)
 		}
+
 		part, ok := data(words[3])
 		if !ok || len(part) == 0 || len(part) > bytes-len(value) {
 			return nil, unexpected(words)
 		}
+
 		value = append(value, part...)
 	}
 	return value, nil
@@ -315,6 +330,7 @@ func (s *Session) fault(ctx context.Context, cause error) (*fault.Error, error) 
 		if err != nil {
 			return nil, err
 		}
+
 		if len(words) != 3 {
 			return nil, unexpected(words)
 		}
@@ -323,6 +339,7 @@ func (s *Session) fault(ctx context.Context, cause error) (*fault.Error, error) 
 		if !ok1 || !ok2 || len(record)+len(part) > int(length) || len(part) == 0 && length > 0 {
 			return nil, unexpected(words)
 		}
+
 		if length == 0 {
 			return nil, nil
 		}
@@ -330,8 +347,11 @@ func (s *Session) fault(ctx context.Context, cause error) (*fault.Error, error) 
 			break
 		}
 	}
+
+	// It is discarded when all of it has arrived.
 	_, discardErr := s.exchange(ctx, []string{"forget"}, answerLimit, attempts)
 	s.repeated = nil
+
 	parsed, err := fault.ParseRecord(record)
 	if err != nil {
 		return nil, err
@@ -371,19 +391,24 @@ func (s *Session) exchange(ctx context.Context, words []string, limit time.Durat
 	if s.last == 0 {
 		s.last++ // 0 is no request's
 	}
+
 	request, start := encode(s.last, words), time.Now()
 	repeat := func(sent int) bool { return sent < times }
+
 	if !s.alive {
+		// Firmware that is starting reads nothing, so each attempt is short.
 		end := start.Add(cmp.Or(s.o.StartTimeout, startLimit))
 		limit = min(startAttempt, time.Until(end))
 		repeat = func(int) bool { limit = min(startAttempt, time.Until(end)); return limit > 0 }
 	}
+
 	var lastErr error
 	sent := 0
 	for first := true; first || repeat(sent); first = false {
 		sent++
 		answer, err := s.ask(ctx, request, limit)
 		switch {
+		// The firmware has lost the session, so it has restarted.
 		case err == nil && slices.Equal(answer, []string{"no", "session"}):
 			return nil, ErrRestarted
 		case err == nil && answer[0] == "no":
@@ -399,13 +424,16 @@ func (s *Session) exchange(ctx context.Context, words []string, limit time.Durat
 			}
 			return nil, err
 		}
+
 		lastErr = err
 		s.o.Log.Debug("no usable answer", "request", words[0], "error", err)
 	}
+
 	lastErr = transport.Shared(s.link, lastErr)
 	if !s.alive {
 		return nil, s.silence(sent, lastErr)
 	}
+
 	return nil, fmt.Errorf("request %q, sent %d times: %w", words[0], sent, lastErr)
 }
 
@@ -428,6 +456,7 @@ func (s *Session) ask(ctx context.Context, request []byte, limit time.Duration) 
 	if err := s.link.Write(ctx, request); err != nil {
 		return nil, err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
@@ -444,6 +473,7 @@ func (s *Session) ask(ctx context.Context, request []byte, limit time.Duration) 
 		case err != nil:
 			return nil, fmt.Errorf("%w: %w", errDamaged, err)
 		case !l.answer && (l.words[0] == "start" || l.words[0] == "faulted"):
+			// Before its first answer the firmware may start.
 			if s.alive {
 				return nil, ErrRestarted
 			}
@@ -464,12 +494,15 @@ func (s *Session) restartError(ctx context.Context, err error) error {
 		return err
 	}
 	s.token = ""
+
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
+
 	e, err := s.fault(limited, ErrRestarted)
 	if rec := RecordIn(s.repeated); e == nil && rec != nil { // it faulted again before the record was fetched
 		e, s.repeated = s.explained(rec, ErrRestarted), nil
 	}
+
 	const next = "check what the firmware does after its start, and its power supply"
 	switch {
 	case e != nil:
@@ -481,5 +514,6 @@ func (s *Session) restartError(ctx context.Context, err error) error {
 	case err != nil: // %v: the end of `limited` is not that of the caller's context
 		return failure.New(failure.Fault, next, "%w, and its record of a fault could not be fetched: %v", ErrRestarted, err)
 	}
+
 	return failure.New(failure.Fault, next, "%w and left no record of a fault", ErrRestarted)
 }

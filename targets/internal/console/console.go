@@ -67,15 +67,19 @@ func New(env func(string) string, stdout, stderr io.Writer) *Console {
 	if err != nil {
 		dir = "." // relative paths then stay as given
 	}
+
 	c := &Console{
 		env: env, Dir: dir, stdout: stdout, notes: stderr, mage: mageCommand(os.Args[0], dir), args: os.Args[1:],
 		ofMage: magesOwn.MatchString(filepath.Base(os.Args[0])),
 	}
+
 	c.readJSON()
+
 	if f, ok := stderr.(*os.File); ok {
 		c.terminal = term.IsTerminal(int(f.Fd())) && env("TERM") != "dumb" // such a terminal cannot move its cursor
 		c.size = func() (int, int) { return sizeOf(f) }
 	}
+
 	return c
 }
 
@@ -108,10 +112,12 @@ func (c *Console) Shown(path string) string {
 	if place := c.withPlaces(path); place != path {
 		return place
 	}
+
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return path
 	}
+
 	rel, err := filepath.Rel(c.Dir, abs)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(os.PathSeparator)) {
 		return path
@@ -158,6 +164,7 @@ func (c *Console) Table(rows [][]string, right []int) {
 	if f, ok := c.people.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		columns, _ = sizeOf(f)
 	}
+
 	for _, line := range tableLines(rows, right, columns) {
 		c.Printf("%s", line)
 	}
@@ -165,9 +172,11 @@ func (c *Console) Table(rows [][]string, right []int) {
 
 func tableLines(rows [][]string, right []int, columns int) []string {
 	lines := valuetext.Columns(rows, right)
+
 	if !slices.ContainsFunc(lines, func(line string) bool { return widthOf(line) > columns }) {
 		return lines
 	}
+
 	lines = nil
 	for _, row := range rows[1:] {
 		var cells [][]string
@@ -178,6 +187,7 @@ func tableLines(rows [][]string, right []int, columns int) []string {
 		}
 		lines = append(append(lines, valuetext.Columns(cells, nil)...), "")
 	}
+
 	return lines
 }
 
@@ -202,10 +212,12 @@ func (c *Console) JSONLine(line any) {
 	if c.json == nil {
 		return
 	}
+
 	text, err := jsonlines.Line(c.step, line)
 	if err != nil {
 		panic(err) // lines hold plain values only
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, err = c.json.Write(append(text, '\n'))

@@ -62,10 +62,12 @@ func (c *Console) checkInputs() error {
 				"%s is no target: inputs are environment variables", arg)
 		}
 	}
+
 	typed := c.typed()
 	if !slices.Contains(typed, c.step) {
 		return nil
 	}
+
 	for _, name := range misleading {
 		targets := readers[name]
 		isTyped := func(target string) bool { return slices.Contains(typed, target) }

@@ -61,15 +61,19 @@ func (e *exitError) Unwrap() error { return e.err }
 func (c *Console) Do(ctx context.Context, step string, target func(context.Context) error) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+
 	if c.ofMage { // which passes no signal on
 		go endWith(ctx, stop)
 	}
+
 	c.step = step
 	c.readJSON()
+
 	defer context.AfterFunc(ctx, c.leaveBar)()
 
 	c.findOthers()
 	err := c.checkInputs()
+
 	if err == nil {
 		err = c.checkNames()
 	}
@@ -77,6 +81,7 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 		c.DryRun, c.Verbose = Reads(step, "DRYRUN") && IsOn(c.Env("DRYRUN")), IsOn(c.Env("VERBOSE"))
 		err = target(ctx)
 	}
+
 	c.endProgress()
 	if err == nil {
 		err = c.written()
@@ -84,6 +89,7 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 	if err == nil {
 		return nil
 	}
+
 	return c.fail(classOf(ctx, err), err)
 }
 
@@ -120,25 +126,32 @@ func (c *Console) fail(class failure.Class, err error) error {
 	if !ok {
 		code = 1
 	}
+
 	next := c.NextStep(err)
+	// An error after an interrupt is its consequence, and needs no advice.
 	if class == failure.Interrupted {
 		err, next = errors.New("interrupted"), ""
 	}
+
 	text := c.withPlaces(err.Error())
 	c.Notef("error: %s", text)
 	if next != "" {
 		c.Notef("hint: %s", next)
 	}
+
 	line := jsonlines.Failed{
 		Status: jsonlines.StatusFailed, Class: string(class), Code: code, Error: text, Next: next,
 	}
+
 	var grown interface{ Exceeds() []string }
 	if errors.As(err, &grown) {
 		line.Exceeds = grown.Exceeds()
 	}
+
 	if faultErr := new(fault.Error); errors.As(err, &faultErr) {
 		line.Fault = faultOf(faultErr)
 	}
+
 	c.JSONLine(line)
 	return &exitError{c.step, class, code, err}
 }
@@ -148,6 +161,7 @@ func faultOf(e *fault.Error) *jsonlines.Fault {
 	r := &jsonlines.Fault{
 		Reason: e.Record.Reason.String(), Cause: e.Record.Cause(), Function: e.Function, Operator: e.Operator,
 	}
+
 	for _, f := range e.Frames {
 		frame := jsonlines.Frame{PC: f.PC, Function: f.Function, Inlined: f.Inlined, Guessed: f.Guessed}
 		if f.File != "" {
@@ -155,6 +169,7 @@ func faultOf(e *fault.Error) *jsonlines.Fault {
 		}
 		r.Frames = append(r.Frames, frame)
 	}
+
 	if e.Record.PCValid {
 		r.PC = &e.Record.PC
 	}

@@ -26,6 +26,7 @@ var (
 // tool, and "mage bs:build bs:run" for a magefile that imports the targets as bs.
 func (c *Console) Mage(targets string) string {
 	prefix := c.prefix()
+
 	words := strings.Fields(targets)
 	for i, w := range words {
 		words[i] = prefix + w
@@ -67,6 +68,7 @@ func (c *Console) typedOption(name, value string) string {
 	if name == saveDevices {
 		return "SAVE=1 " + c.Mage("devices")
 	}
+
 	switch {
 	case name == "Files.Names":
 		return "INPUT=" + command.Quote("PATH "+value)

@@ -40,10 +40,13 @@ const (
 // Start begins a progress of total steps, 0 if unknown. It ends with End, or with the target.
 func (c *Console) Start(step string, total int) *Progress {
 	c.endProgress()
+
 	p := &Progress{c: c, step: step, total: total, start: time.Now(), quit: make(chan struct{}), nextAt: quiet}
+
 	c.mu.Lock()
 	c.bar = p
 	c.mu.Unlock()
+
 	p.ended.Add(1)
 	go p.watch()
 	return p
@@ -97,9 +100,12 @@ func (p *Progress) End() {
 		p.c.mu.Unlock()
 		return
 	}
+
 	p.c.clearBar()
 	p.c.bar = nil
 	p.c.mu.Unlock()
+
+	// Without the lock: watch takes it, and End waits for watch.
 	close(p.quit)
 	p.ended.Wait()
 }
@@ -108,6 +114,7 @@ func (p *Progress) watch() {
 	defer p.ended.Done()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-p.quit:
@@ -121,18 +128,23 @@ func (p *Progress) watch() {
 func (p *Progress) print() {
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
+
 	spent := time.Since(p.start)
 	if p.c.bar != p || p.c.left || spent < quiet {
 		return
 	}
+
 	if p.c.terminal {
 		p.draw(spent)
 		return
 	}
+
 	if spent < p.nextAt {
 		return
 	}
+
 	p.nextAt = spent + min(quietest, spent)
+
 	if p.lines != nil {
 		fmt.Fprintf(p.c.notes, "boardsmith: %s\n", p.lines()[0])
 		return
@@ -147,6 +159,7 @@ func (p *Progress) print() {
 // draw draws over what it drew before.
 func (p *Progress) draw(spent time.Duration) {
 	columns, rows := p.c.size()
+
 	var lines []string
 	if p.lines != nil {
 		lines = p.lines()
@@ -158,10 +171,12 @@ func (p *Progress) draw(spent time.Duration) {
 	if room := max(1, rows-2); len(lines) > room {
 		lines = append(lines[:room-1:room-1], fmt.Sprintf("… %d lines more", len(lines)-room+1))
 	}
+
 	text := p.erasure()
 	for _, line := range lines {
 		text += cut(line, columns) + "\n"
 	}
+
 	p.drawnLines = len(lines)
 	p.drawn++
 	_, _ = io.WriteString(p.c.notes, text) // ignore errors of drawing
@@ -182,13 +197,17 @@ func (p *Progress) bar(spent time.Duration, columns int) string {
 		turn := string(spinner[p.drawn%len(spinner)])
 		return turn + " " + cut(p.step, columns-len("- ")-len(numbers)) + numbers
 	}
+
 	done := max(0, min(p.done, p.total))
 	percent := fmt.Sprintf(" %3d%%", 100*done/p.total)
+
 	step := cut(p.step, columns-len(percent)-len(numbers))
 	long := min(barWidth, columns-widthOf(step)-len(percent)-len(" ||")-len(numbers))
+
 	if long < narrowest {
 		return step + percent + numbers
 	}
+
 	filled := long * done / p.total
 	bar := strings.Repeat("█", filled) + strings.Repeat(" ", long-filled)
 	return step + percent + " |" + bar + "|" + numbers
@@ -202,9 +221,11 @@ func cut(text string, n int) string {
 		}
 		return r
 	}, text)
+
 	if widthOf(text) <= max(1, n) {
 		return text
 	}
+
 	used := len("-")
 	for i, r := range text {
 		if used += widthOf(string(r)); used > n {

@@ -58,6 +58,7 @@ func (c *Console) Read(variables any) error {
 		case *float64:
 			*to, err = strconv.ParseFloat(text, 64)
 		}
+
 		if bounds := f.Tag.Get("range"); bounds != "" && err == nil {
 			var least, most float64
 			_, _ = fmt.Sscan(bounds, &least, &most)
@@ -65,6 +66,7 @@ func (c *Console) Read(variables any) error {
 				err = strconv.ErrRange
 			}
 		}
+
 		if wrong := f.Tag.Get("else"); err != nil && wrong != "" {
 			return failure.New(failure.Config, f.Tag.Get("next"), "%s=%s%s", name, text, wrong)
 		}
@@ -86,6 +88,7 @@ func Duration(name, text string) (time.Duration, error) {
 	if seconds, numErr := strconv.ParseFloat(text, 64); numErr == nil && seconds > 0 && seconds < 1e6 {
 		d, err = time.Duration(seconds*float64(time.Second)), nil
 	}
+
 	if err != nil || d <= 0 {
 		return 0, failure.New(failure.Config, fmt.Sprintf("write %[1]s=60 or %[1]s=2m30s", name),
 			"%s=%s is not a positive duration", name, text)
@@ -100,6 +103,7 @@ func checkText(name, text string, tag reflect.StructTag) error {
 		return failure.Errorf(failure.Config, "%s=%s is none of %s%s", name, text, strings.Join(words, ", "),
 			jsonfile.DidYouMean(text, words))
 	}
+
 	if endings, ok := tag.Lookup("write"); ok {
 		return CheckFile(name, text, strings.Fields(endings)...)
 	}
@@ -115,6 +119,7 @@ func CheckFile(variable, path string, endings ...string) error {
 	if err := CheckEnding(variable, path, endings); err != nil {
 		return err
 	}
+
 	folder := filepath.Dir(path)
 	switch info, err := os.Stat(folder); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -123,6 +128,7 @@ func CheckFile(variable, path string, endings ...string) error {
 	case err == nil && !info.IsDir():
 		return failure.New(failure.Config, "choose a file in a folder", "%s=%s: %s is not a folder", variable, path, folder)
 	}
+
 	err := plainfile.Writable(path)
 	switch {
 	case errors.Is(err, plainfile.ErrFolder):

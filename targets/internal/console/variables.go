@@ -104,12 +104,14 @@ func (c *Console) checkNames() error {
 	if c.environ == nil || !slices.Contains(typed, c.step) {
 		return nil
 	}
+
 	foreign := slices.ContainsFunc(typed, func(word string) bool { return word != c.step && !isTarget(word) })
 	for _, v := range slices.Sorted(slices.Values(c.environ())) {
 		name, value, _ := strings.Cut(v, "=")
 		if _, ok := readers[name]; ok || value == "" || slices.Contains(c.noted, name) {
 			continue
 		}
+
 		for _, known := range Variables() {
 			switch {
 			case !resembles(name, known) || !Reads(c.step, known):
@@ -162,6 +164,7 @@ func resembles(name, known string) bool {
 	if len(known) <= short || len(name) < short {
 		return false
 	}
+
 	if len(name) == short && (strings.HasPrefix(known, upper) || strings.HasSuffix(known, upper)) {
 		return false
 	}
