@@ -57,20 +57,25 @@ func Objects(data []byte) (all []Object, err error) {
 	if bytes.HasPrefix(data, []byte(thinMagic)) {
 		return nil, errors.New("a thin library, which names its objects in place of holding them: create it without T")
 	}
+
 	rest, ok := bytes.CutPrefix(data, []byte(archiveMagic))
 	if !ok {
 		return nil, errors.New("not a library of objects")
 	}
+
 	var longNames []byte
 	for len(rest) > 0 {
 		if len(rest) < headerBytes {
 			return nil, errTruncated
 		}
+
 		size, err := strconv.Atoi(strings.TrimSpace(string(rest[sizeAt:sizeEnd])))
 		if err != nil || size < 0 || size > len(rest)-headerBytes {
 			return nil, errTruncated
 		}
+
 		name, object := strings.TrimSpace(string(rest[:nameEnd])), rest[headerBytes:headerBytes+size]
+		// Objects begin at even offsets.
 		rest = rest[min(headerBytes+size+size%2, len(rest)):]
 
 		if tableRE.MatchString(name) {
@@ -79,12 +84,14 @@ func Objects(data []byte) (all []Object, err error) {
 			}
 			continue
 		}
+
 		if name, object, err = named(name, object, longNames); err != nil {
 			return nil, err
 		}
 		if !strings.HasPrefix(name, "__.SYMDEF") { // macOS's table of symbols
 			all = append(all, Object{Name: name, Data: object})
 		}
+
 	}
 	return all, nil
 }
@@ -118,10 +125,12 @@ func (o Object) symbols(found func(name string, weak bool)) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errArchive, err)
 	}
+
 	list, err := f.Symbols()
 	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
 		return fmt.Errorf("%w: %w", errArchive, err)
 	}
+
 	for _, s := range list {
 		bind := elf.ST_BIND(s.Info)
 		if (bind == elf.STB_GLOBAL || bind == elf.STB_WEAK) && s.Section != elf.SHN_UNDEF &&
@@ -158,6 +167,8 @@ func (l Link) Check() error {
 			return failure.Errorf(failure.Link, "%s: %w", o.Name, err)
 		}
 	}
+
+	// In the order of names, so that equal libraries have equal errors.
 	for _, name := range slices.Sorted(maps.Keys(l.Archives)) {
 		members, err := definedIn(l.Archives[name])
 		if err != nil {
@@ -171,6 +182,7 @@ func (l Link) Check() error {
 				return failure.New(failure.Link, "define it in a source of the board or the template, or rename it",
 					"library %s defines %s, but the weak definition in %s is linked", name, symbol, other)
 			}
+
 			strong[symbol] = "library " + name
 		}
 	}
@@ -183,6 +195,7 @@ func definedIn(file string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	all := map[string]string{}
 	for _, o := range objects {
 		err := o.symbols(func(name string, isWeak bool) {

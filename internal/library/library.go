@@ -56,16 +56,20 @@ func Read(dir, name string) (*Library, error) {
 		return nil, failure.New(failure.Config, "name the folder with "+File+"; compiled code belongs to objects of the "+
 			"model that needs it (docs/c-models.md)", "library %s: %s: %w", name, file, err)
 	}
+
 	if _, err := jsonfile.Decode(file, data, l); err != nil {
 		return nil, err
 	}
+
 	if !nameRE.MatchString(name) {
 		return nil, failure.New(failure.Config, "rename the folder, or give it another name in boardsmith.json",
 			"library %s: a library's name consists of letters, digits and underscores", name)
 	}
+
 	if err := l.find(); err != nil {
 		return nil, failure.New(failure.Config, "correct "+file, "library %s: %w", name, err)
 	}
+
 	return l, nil
 }
 
@@ -76,23 +80,28 @@ func (l *Library) find() error {
 			return fmt.Errorf("headers: there is no folder %q", dir)
 		}
 	}
+
 	for _, pattern := range l.Sources {
 		pattern, without := strings.CutPrefix(pattern, "!")
 		names, err := fs.Glob(l.Files, pattern)
 		if err != nil || len(names) == 0 && !without { // a project's copy lacks what is left out
 			return fmt.Errorf("sources: nothing matches %q", pattern)
 		}
+
 		if without {
 			l.Resolved = slices.DeleteFunc(l.Resolved, func(name string) bool { return slices.Contains(names, name) })
 			continue
 		}
+
 		for _, name := range names {
 			if err := jsonfile.CheckValue(name, "word .c|.cpp|.S"); err != nil {
 				return fmt.Errorf("sources: %w", err)
 			}
 		}
+
 		l.Resolved = append(l.Resolved, names...)
 	}
+
 	slices.Sort(l.Resolved)
 	l.Resolved = slices.Compact(l.Resolved)
 	return nil
@@ -106,6 +115,7 @@ func (l *Library) RunsOn(core string) error {
 	}) {
 		return nil
 	}
+
 	return failure.New(failure.Config, "leave it out for this board", "library %s is for the cores %s, not for %s", l.Name,
 		strings.Join(l.Cores, ", "), core)
 }
@@ -129,6 +139,7 @@ func (l *Library) Doubt() (reason string, err error) {
 		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
+
 		data, err := fs.ReadFile(l.Files, name)
 		if bytes.Contains(data, []byte(workspace)) {
 			reason = "library " + l.Name + " allocates workspace, of unknown size"

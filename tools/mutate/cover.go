@@ -43,29 +43,37 @@ type coverage map[string][]goTested
 func (c coverage) of(m mutant) []goTested {
 	var tests, around []goTested
 	var began position
+
 	inBlock := false
+	// Of several blocks around the change, the one that begins last counts.
 	for block, ran := range c {
 		file, span, _ := strings.Cut(block, ":")
 		if m.function == ([2]position{}) && filepath.Dir(file) == filepath.Dir(m.file) {
 			around = append(around, ran...)
 		}
+
 		if file != m.file {
 			continue
 		}
+
 		var from, to position
 		if _, err := fmt.Sscanf(span, "%d.%d,%d.%d", &from.line, &from.column, &to.line, &to.column); err != nil {
 			panic(fmt.Sprintf("%q: %v", block, err))
 		}
+
 		if !m.at.before(from) && m.at.before(to) && (!inBlock || began.before(from)) {
 			tests, began, inBlock = ran, from, true
 		}
+
 		if !from.before(m.function[0]) && !m.function[1].before(to) {
 			around = append(around, ran...)
 		}
 	}
+
 	if inBlock {
 		return tests
 	}
+
 	slices.SortFunc(around, func(a, b goTested) int { return strings.Compare(a.Name, b.Name) })
 	return slices.Compact(around)
 }
@@ -93,19 +101,24 @@ func (r *recorder) of(ctx context.Context, pkg string) (coverage, error) {
 	if c, ok := r.known[pkg]; ok {
 		return c, nil
 	}
+
+	// The folder is of these sources and options, so its coverage is still right.
 	kept := filepath.Join(r.keep, strings.ReplaceAll(pkg, "/", "-")+".json")
 	c := coverage{}
 	if r.keep != "" && jsonfile(kept, &c) == nil {
 		r.known[pkg] = c
 		return c, nil
 	}
+
 	if err := r.cover(ctx, pkg, c); err != nil {
 		return nil, err
 	}
+
 	r.known[pkg] = c
 	if r.keep == "" {
 		return c, nil
 	}
+
 	data, err := json.Marshal(c)
 	if err == nil {
 		err = os.MkdirAll(r.keep, 0o755)
@@ -149,21 +162,26 @@ func (r *recorder) cover(ctx context.Context, pkg string, covers coverage) error
 		return err
 	}
 	defer os.RemoveAll(dir)
+
 	program := filepath.Join(dir, "test")
 	if exists, err := r.compile(ctx, pkg, program); err != nil || !exists {
 		return err
 	}
+
 	here := filepath.Join(root, pkg)
 	names, err := listTests(ctx, here, program, r.names)
 	if err != nil {
 		return fmt.Errorf("%s: %w", pkg, err)
 	}
+
 	var (
 		mu      sync.Mutex
 		running sync.WaitGroup
 		failed  []string
 		n       int
 	)
+
+	// Each test runs alone: a profile does not say which of several tests ran a line.
 	for range runtime.NumCPU() {
 		running.Go(func() {
 			for name := range names {
@@ -171,16 +189,20 @@ func (r *recorder) cover(ctx context.Context, pkg string, covers coverage) error
 				began := time.Now()
 				within, cancel := context.WithTimeout(ctx, longest)
 				output, err := command(within, here, program, "-test.run=^"+name+"$", "-test.coverprofile="+profile)
+				// Read before cancel, which sets an error, too.
 				late := within.Err() != nil
 				cancel()
+
 				took := time.Since(began)
 				if late {
 					log.Printf("left out after %v: %s in %s", longest, name, pkg)
 					continue
 				}
+
 				if err != nil { // coverage may cause the failure: children that a test starts print about it
 					output, err = command(ctx, root, goTest("./"+pkg, "^"+name+"$")...)
 				}
+				// Several tests note their lines in one map.
 				mu.Lock()
 				n++
 				if err != nil {
@@ -192,10 +214,12 @@ func (r *recorder) cover(ctx context.Context, pkg string, covers coverage) error
 			}
 		})
 	}
+
 	running.Wait()
 	if len(failed) > 0 || ctx.Err() != nil {
 		return fmt.Errorf("without a change: %s", strings.Join(append(failed, fmt.Sprint(ctx.Err())), "\n"))
 	}
+
 	log.Printf("passes without a change: %s, %d tests", pkg, n)
 	return nil
 }
@@ -206,10 +230,13 @@ func (r *recorder) compile(ctx context.Context, pkg, program string) (exists boo
 	if output, err := command(ctx, r.clean, build...); err != nil {
 		return false, fmt.Errorf("%s: %w\n%s", pkg, err, output)
 	}
+
+	// A package without tests compiles, but to nothing.
 	if _, err := os.Stat(program); os.IsNotExist(err) {
 		log.Printf("no tests: %s", pkg)
 		return false, nil
 	}
+
 	return true, nil
 }
 
@@ -220,6 +247,7 @@ func listTests(ctx context.Context, dir, program, pattern string) (<-chan string
 		return nil, fmt.Errorf("%w\n%s", err, list)
 	}
 	all := strings.Fields(string(list))
+	// With room for all, so that the goroutines find a full channel that is closed.
 	names := make(chan string, len(all))
 	for _, name := range all {
 		names <- name
@@ -242,6 +270,7 @@ func note(profile string, test goTested, covers coverage) error {
 	if _, err := r.ReadString('\n'); err != nil { // skips the line with the mode
 		return err
 	}
+
 	for {
 		line, err := r.ReadString('\n')
 		if err == io.EOF {
@@ -249,10 +278,12 @@ func note(profile string, test goTested, covers coverage) error {
 		} else if err != nil {
 			return err
 		}
+
 		fields := strings.Fields(strings.TrimPrefix(line, module))
 		if len(fields) != 3 {
 			return fmt.Errorf("%s: %q", profile, line)
 		}
+
 		block, ran := fields[0], fields[2] != "0"
 		if ran && !slices.Contains(covers[block], test) {
 			covers[block] = append(covers[block], test)
@@ -287,6 +318,7 @@ func commandsOf(ctx context.Context, covers *recorder, m mutant) iter.Seq2[[]str
 // four times as long as the one before it: most changes fail in the first, and each costs a link.
 func portions(tests []goTested, slow bool) [][]string {
 	var all [][]string
+
 	var portion []string
 	room := quick
 	took := time.Duration(0)
@@ -294,11 +326,13 @@ func portions(tests []goTested, slow bool) [][]string {
 		if slow != (t.Took > quick) {
 			continue
 		}
+		// Each run of some tests links the program: the first portion is small, as most changes fail in it.
 		if portion != nil && took+t.Took > room {
 			all, portion, took, room = append(all, portion), nil, 0, 4*room
 		}
 		portion, took = append(portion, t.Name), took+t.Took
 	}
+
 	if portion != nil {
 		all = append(all, portion)
 	}

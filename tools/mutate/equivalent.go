@@ -37,6 +37,7 @@ func stale(all []mutant) []equivalent {
 		files[m.file] = true
 		possible[m.key()] = true
 	}
+
 	var none []equivalent
 	for e := range equivalents {
 		if files[e.file] && !possible[e] {

@@ -98,6 +98,7 @@ type options struct {
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("mutate: ")
+
 	var o options
 	flag.StringVar(&o.root, "root", "..", "the tree to check; it is copied, and not changed")
 	flag.IntVar(&o.n, "n", 200, "how many changes to try")
@@ -110,6 +111,7 @@ func main() {
 	flag.DurationVar(&o.longest, "longest", 10*time.Minute, "leave out Go tests that take longer, and list them")
 	flag.StringVar(&o.out, "out", "mutants.md", "the report")
 	flag.Parse()
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o); err != nil {
@@ -126,11 +128,14 @@ func run(ctx context.Context, o options) error {
 	if err := os.Setenv("TMPDIR", work); err != nil { // tests that are stopped leave their folders
 		return err
 	}
+
 	clean := filepath.Join(work, "clean")
 	if err := copyTree(ctx, o.root, clean); err != nil {
 		return err
 	}
+
 	covers := &recorder{clean: clean, longest: o.longest, names: o.names, only: o.only, known: map[string]coverage{}}
+	// Coverage that is kept is of one state of the sources.
 	if o.keep != "" {
 		sum, err := digest(clean)
 		if err != nil {
@@ -138,18 +143,23 @@ func run(ctx context.Context, o options) error {
 		}
 		covers.keep = filepath.Join(o.keep, fmt.Sprintf("%s-%v-%x", sum, o.longest, o.names+o.only))
 	}
+
 	all, err := collect(clean, o.only)
 	if err != nil {
 		return err
 	}
+
 	for i := range all {
 		if o.own {
 			all[i].packages = all[i].packages[:min(1, len(all[i].packages))]
 		}
 	}
+
 	if err := unchanged(ctx, clean, all); err != nil {
 		return err
 	}
+
+	// A trial changes a file, so each one that runs at a time has a copy of the tree.
 	copies := make(chan string, runtime.NumCPU())
 	for i := range cap(copies) {
 		dir := filepath.Join(work, fmt.Sprint(i))
@@ -158,8 +168,10 @@ func run(ctx context.Context, o options) error {
 		}
 		copies <- dir
 	}
+
 	rnd := rand.New(rand.NewPCG(o.seed, 0))
 	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+
 	log.Printf("%d changes are possible; trying %d", len(all), o.n)
 	t := &trials{options: o, covers: covers, copies: copies}
 	return t.run(ctx, all)
@@ -186,15 +198,19 @@ func (t *trials) run(ctx context.Context, all []mutant) error {
 			continue
 		}
 		tried[line] = true
+
+		// This waits for a trial to end, which may have been the last one.
 		dir := <-t.copies
 		if t.ended(ctx) {
 			break
 		}
+
 		running.Go(func() {
 			defer func() { t.copies <- dir }()
 			t.note(try(ctx, dir, m, t.covers, t.limit))
 		})
 	}
+
 	running.Wait()
 	return errors.Join(t.failed, ctx.Err())
 }
@@ -212,9 +228,11 @@ func (t *trials) note(r result, err error) {
 	if err != nil {
 		t.failed = err
 	}
+	// A change that does not compile says nothing about the tests.
 	if err != nil || r.outcome == invalid {
 		return
 	}
+
 	t.tried = append(t.tried, r)
 	log.Printf("%3d %s", len(t.tried), r)
 	if err := os.WriteFile(t.out, []byte(report(t.tried, t.seed)), 0o644); err != nil {
@@ -228,9 +246,11 @@ func unchanged(ctx context.Context, root string, all []mutant) error {
 	for _, m := range all {
 		for _, test := range m.tests {
 			name := strings.Join(test, " ")
+			// Many changes have the same tests.
 			if done[name] {
 				continue
 			}
+
 			done[name] = true
 			if output, err := command(ctx, root, test...); err != nil {
 				return fmt.Errorf("without a change, %s: %w\n%s", name, err, output)
@@ -249,17 +269,21 @@ func copyTree(ctx context.Context, root, to string) error {
 	if err != nil {
 		return fmt.Errorf("git ls-files: %w", err)
 	}
+
 	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
 		data, err := os.ReadFile(filepath.Join(root, name))
 		if errors.Is(err, fs.ErrNotExist) {
+			// A file that was deleted without a commit is still tracked.
 			continue
 		} else if err != nil {
 			return err
 		}
+
 		info, err := os.Stat(filepath.Join(root, name))
 		if err != nil {
 			return err
 		}
+
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755); err != nil {
 			return err
 		}
@@ -284,6 +308,7 @@ func collect(root, only string) ([]mutant, error) {
 				strings.HasSuffix(name, "_darwin.go") || !strings.HasPrefix(name, only) {
 				continue
 			}
+
 			changes, err := mutantsOf(root, name)
 			if err != nil {
 				return nil, err
@@ -293,11 +318,14 @@ func collect(root, only string) ([]mutant, error) {
 				groups[i] = append(groups[i], m)
 			}
 		}
+
 		most = max(most, len(groups[i]))
 	}
+
 	var all []mutant
 	rnd := rand.New(rand.NewPCG(uint64(most), 1))
 	for _, g := range groups {
+		// A line that was changed since leaves an entry that no longer holds.
 		for _, e := range stale(g) {
 			return nil, fmt.Errorf("equivalent.txt: no such change: %q", e)
 		}
@@ -305,6 +333,7 @@ func collect(root, only string) ([]mutant, error) {
 			all = append(all, g[rnd.IntN(len(g))])
 		}
 	}
+
 	return all, nil
 }
 
@@ -333,21 +362,25 @@ func try(ctx context.Context, root string, m mutant, covers *recorder, limit tim
 	if reason := equivalents[m.key()]; reason != "" {
 		return result{mutant: m, outcome: same, by: reason}, nil
 	}
+
 	path := filepath.Join(root, m.file)
 	source, err := os.ReadFile(path)
 	if err != nil {
 		return result{}, err
 	}
+
 	changed := slices.Concat(source[:m.from], []byte(m.to), source[m.end:])
 	if err := os.WriteFile(path, changed, 0o644); err != nil {
 		return result{}, err
 	}
 	defer os.WriteFile(path, source, 0o644) //nolint:errcheck // the copy is removed at the end
+
 	r := result{mutant: m, outcome: survived}
 	if !compiles(ctx, root, m.file) {
 		r.outcome = invalid
 		return r, ctx.Err()
 	}
+
 	commands := func(yield func([]string, error) bool) {
 		for _, argv := range m.tests {
 			if !yield(argv, nil) {
@@ -355,9 +388,12 @@ func try(ctx context.Context, root string, m mutant, covers *recorder, limit tim
 			}
 		}
 	}
+
+	// Tests in Go are chosen by the lines that they run.
 	if m.packages != nil {
 		commands = commandsOf(ctx, covers, m)
 	}
+
 	var took time.Duration
 	n := 0
 	for argv, err := range commands {
@@ -366,14 +402,17 @@ func try(ctx context.Context, root string, m mutant, covers *recorder, limit tim
 		}
 		n++
 		began := time.Now()
+		// The time limit is for all commands of a change.
 		within, cancel := context.WithTimeout(ctx, limit-took)
 		output, err := command(within, root, argv...)
 		late := within.Err() != nil
 		cancel()
 		took += time.Since(began)
+
 		if ctx.Err() != nil {
 			return r, ctx.Err()
 		}
+
 		if err != nil {
 			r.outcome, r.by = killed, firstFailure(output)
 			if late || bytes.Contains(output, []byte("panic: test timed out")) || strings.Contains(r.by, "Error 124") {
@@ -382,6 +421,7 @@ func try(ctx context.Context, root string, m mutant, covers *recorder, limit tim
 			return r, nil
 		}
 	}
+
 	r.by = fmt.Sprintf("%d commands", n)
 	return r, nil
 }
@@ -403,6 +443,7 @@ func command(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir = dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// A test starts emulators and compilers, which must end with it.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	return cmd.CombinedOutput()
@@ -426,12 +467,15 @@ func firstFailure(said []byte) string {
 func report(tried []result, seed uint64) string {
 	var b strings.Builder
 	count := map[outcome]int{}
+
 	for _, r := range tried {
 		count[r.outcome]++
 	}
+
 	fmt.Fprintf(&b, "# Changes that the tests noticed\n\nSeed %d: %d tried, %d noticed by a failing test, %d by a "+
 		"hanging one, %d equivalent, %d not noticed.\n\n",
 		seed, len(tried), count[killed], count[hung], count[same], count[survived])
+
 	b.WriteString("| where | change | outcome | by |\n|---|---|---|---|\n")
 	for _, r := range tried {
 		fmt.Fprintf(&b, "| %s:%d | `%s` | %s | %s |\n", r.file, r.line, strings.ReplaceAll(r.what, "|", "\\|"), r.outcome,

@@ -51,6 +51,7 @@ func mutantsOf(root, name string) ([]mutant, error) {
 
 func withText(all []mutant, src []byte) []mutant {
 	lines := strings.Split(string(src), "\n")
+
 	for i := range all {
 		n := all[i].line - 1
 		all[i].text = strings.TrimSpace(lines[n])
@@ -68,6 +69,7 @@ func goMutants(name string, src []byte) ([]mutant, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var all []mutant
 	positionOf := func(p token.Pos) position { return position{set.Position(p).Line, set.Position(p).Column} }
 	add := func(from, end token.Pos, to, what string) {
@@ -75,16 +77,21 @@ func goMutants(name string, src []byte) ([]mutant, error) {
 			file: name, line: set.Position(from).Line, at: positionOf(from), what: what,
 			from: set.Position(from).Offset, end: set.Position(end).Offset, to: to,
 		}
+		// The function is for a change that is in no block of the coverage.
 		for _, d := range file.Decls {
 			if _, ok := d.(*ast.FuncDecl); ok && d.Pos() <= from && from < d.End() {
 				m.function = [2]position{positionOf(d.Pos()), positionOf(d.End())}
 			}
 		}
+
 		all = append(all, m)
 	}
+
 	text := func(n ast.Node) string { return short(src[set.Position(n.Pos()).Offset:set.Position(n.End()).Offset]) }
+
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
+		// Imports and types have nothing to change.
 		case *ast.GenDecl:
 			return n.Tok == token.VAR || n.Tok == token.CONST
 		case *ast.BinaryExpr:
@@ -104,6 +111,7 @@ func goMutants(name string, src []byte) ([]mutant, error) {
 		}
 		return true
 	})
+
 	return all, nil
 }
 
@@ -129,29 +137,36 @@ var (
 
 // cMutants finds changes by patterns, outside of comments, strings and preprocessor lines.
 func cMutants(name string, src []byte) []mutant {
+	// Blanks keep the offsets, so that those in code are those in src.
 	code := cSkipped.ReplaceAllFunc(src, blank)
 	var all []mutant
+
 	add := func(from, end int, to, what string) {
 		all = append(all, mutant{
 			file: name, line: 1 + bytes.Count(src[:from], []byte("\n")), what: what, from: from,
 			end: end, to: to,
 		})
 	}
+
 	lineAt := func(at int) string {
 		begin, end := bytes.LastIndexByte(src[:at], '\n')+1, bytes.IndexByte(src[at:], '\n')
 		return short(bytes.TrimSpace(src[begin : at+end]))
 	}
+
 	for _, m := range cOperator.FindAllSubmatchIndex(code, -1) {
 		op := string(code[m[2]:m[3]])
 		add(m[2], m[3], others[op], lineAt(m[2])+"  →  "+others[op])
 	}
+
 	for _, m := range cNumber.FindAllSubmatchIndex(code, -1) {
 		number := string(code[m[0]:m[1]])
 		add(m[0], m[1], fmt.Sprintf("(%s + 1%s)", number, code[m[4]:m[5]]), lineAt(m[0])+"  →  "+number+" + 1")
 	}
+
 	for _, m := range cStatement.FindAllSubmatchIndex(code, -1) {
 		add(m[2], m[3], ";", "drop  "+lineAt(m[2]))
 	}
+
 	return all
 }
 

@@ -57,13 +57,16 @@ func mistyped(e *json.UnmarshalTypeError) error {
 	parts := slices.DeleteFunc(strings.Split(e.Field, "."), func(part string) bool {
 		return part == "" || strings.ToLower(part[:1]) != part[:1] // an embedded struct of ours
 	})
+
 	kind, number, _ := strings.Cut(e.Value, " ")
 	kinds := map[string]string{"string": "a text", "number": "a number", "array": "a list", "bool": "true or false"}
 	got := cmp.Or(number, kinds[kind], "an object")
+
 	field := ""
 	if len(parts) > 0 {
 		field = strings.Join(parts, ".") + ": "
 	}
+
 	return fmt.Errorf("%s%s, where %s belongs", field, got, kindName(e.Type))
 }
 
@@ -146,6 +149,7 @@ func DecodePart(file string, data []byte, v any) (Lines, error) {
 func decode(file string, data []byte, v any, c *checker) (Lines, error) {
 	s := &scanner{data: data, dec: json.NewDecoder(bytes.NewReader(data)), lines: Lines{}}
 	err := s.scan(reflect.TypeOf(v).Elem())
+
 	if err == nil {
 		dec := json.NewDecoder(bytes.NewReader(data))
 		dec.UseNumber()
@@ -181,6 +185,7 @@ func (s *scanner) scan(t reflect.Type) error {
 	if err := s.value("", t, 0); err != nil {
 		return err
 	}
+
 	if _, err := s.dec.Token(); err != io.EOF {
 		return s.errorf("text after the closing brace")
 	}
@@ -214,6 +219,7 @@ func (s *scanner) value(at string, t reflect.Type, depth int) error {
 	case token == json.Delim('['):
 		return s.array(at, inner(t), depth)
 	}
+
 	if text, ok := token.(string); ok && strings.ContainsFunc(text, unicode.IsControl) {
 		return s.errorf("%s: %q: a text has no line break, tab or other control character", at, text)
 	}
@@ -262,6 +268,7 @@ func (s *scanner) array(at string, t reflect.Type, depth int) error {
 	}
 	for i := 0; s.dec.More(); i++ {
 		begin := s.dec.InputOffset()
+		// The decoder stands behind the last token, so a comma and blanks come first.
 		begin += int64(len(s.data[begin:]) - len(bytes.TrimLeft(s.data[begin:], ", \t\r\n")))
 		element := fmt.Sprintf("%s[%d]", at, i)
 		s.lines[element] = line(s.data, begin)
@@ -269,6 +276,7 @@ func (s *scanner) array(at string, t reflect.Type, depth int) error {
 			return err
 		}
 	}
+
 	_, err := s.dec.Token()
 	return s.endTooEarly(err)
 }
@@ -278,9 +286,11 @@ func inner(t reflect.Type) reflect.Type {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+	// What such a type accepts is not in its fields.
 	if t == nil || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
 		return nil
 	}
+
 	return t
 }
 

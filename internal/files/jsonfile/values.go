@@ -63,6 +63,7 @@ func (c *checker) value(v reflect.Value, at, is, keys string) {
 		}
 	case reflect.Map:
 		names := v.MapKeys()
+		// Sorted, so that equal files have equal errors.
 		slices.SortFunc(names, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 		for _, name := range names {
 			c.value(name, at+"."+name.String(), keys, "")
@@ -166,6 +167,7 @@ func checkRule(v any, rule string) error {
 	} else if data, err := json.Marshal(v); err == nil {
 		shown = strings.Trim(string(data), `"`) // as it is in the file
 	}
+
 	choices := strings.Split(strings.Trim(rule, "|"), "|")
 	least, most, isRange := strings.Cut(rule, "..")
 	number, _ := strconv.ParseFloat(text, 64)

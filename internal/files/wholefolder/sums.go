@@ -42,13 +42,16 @@ func Listed(dir string) (map[string]string, error) {
 		return nil, err
 	}
 	defer f.Close()
+
 	listed := map[string]string{SumsFile: ""}
+
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		if sum, name, ok := strings.Cut(lines.Text(), "  "); ok && name != SumsFile {
 			listed[name] = sum
 		}
 	}
+
 	if err := lines.Err(); err != nil {
 		return nil, plainfile.Error("read", path, err)
 	}
@@ -68,9 +71,11 @@ func Foreign(dir string, listed map[string]string) (string, error) {
 func Changed(dir string, listed map[string]string) (string, error) {
 	return find(dir, func(path, name string, e fs.DirEntry) (bool, error) {
 		want, ok := listed[name]
+
 		if !ok || !e.Type().IsRegular() || name == SumsFile {
 			return !ok || !e.Type().IsRegular(), nil
 		}
+
 		sum, err := digestOf(path)
 		return sum != want, err
 	})
@@ -83,10 +88,12 @@ func find(dir string, matches func(path, name string, e fs.DirEntry) (bool, erro
 		if err != nil || e.IsDir() {
 			return err
 		}
+
 		name, err := filepath.Rel(dir, path)
 		if err != nil {
 			return err
 		}
+
 		name = filepath.ToSlash(name)
 		ok, err := matches(path, name, e)
 		if ok && err == nil {
@@ -97,6 +104,7 @@ func find(dir string, matches func(path, name string, e fs.DirEntry) (bool, erro
 	if err != nil {
 		return "", plainfile.Error("read", dir, err)
 	}
+
 	return file, nil
 }
 
@@ -106,6 +114,7 @@ func digestOf(path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
+
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
 		return "", err

@@ -26,16 +26,20 @@ func Has(dir string, files []File) bool {
 	for _, f := range files {
 		want[f.Name] = f.Data
 	}
+
 	differs, err := find(dir, func(path, name string, e fs.DirEntry) (bool, error) {
 		info, err := e.Info()
 		w, ok := want[name]
 		if err != nil || !ok || !info.Mode().IsRegular() || info.Size() != int64(len(w)) {
 			return true, err
 		}
+		// What is left in want at the end is missing.
 		delete(want, name)
+
 		data, err := os.ReadFile(path)
 		return !bytes.Equal(data, w), err
 	})
+
 	return err == nil && differs == "" && len(want) == 0
 }
 
@@ -68,40 +72,51 @@ func Write(ctx context.Context, dir string, files []File, replaceable func() err
 	if isLink(dir) {
 		return failure.New(failure.Config, "remove the link, or create the folder", "%s is a link to no folder", dir)
 	}
+
 	parent := filepath.Dir(dir)
 	old := filepath.Join(parent, oldPrefix+filepath.Base(dir))
+	// An earlier process may have been killed between its two steps.
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		_ = os.Rename(old, dir) // usually there is none
 	}
+
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return plainfile.Error("write", dir, err)
 	}
+
 	if len(entries) > 0 {
 		if err := replaceable(); err != nil {
 			return err
 		}
 	}
+
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return plainfile.Error("write", parent, err)
 	}
+
+	// Beside the folder, and so on the same file system: a rename there is one step.
 	temporary, err := scratch.MakeIn(parent, newPrefix)
 	if err != nil {
 		return plainfile.Error("write", parent, err)
 	}
 	defer func() { _ = temporary.Remove() }() // else a later process does
+
 	fresh := filepath.Join(temporary.Dir, "new")
 	if err := writeFiles(ctx, fresh, files); err != nil {
 		return err
 	}
+	// The last moment at which nothing has changed.
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "write %s", dir)
 	}
+
 	if len(entries) > 0 {
 		err = replace(dir, fresh, old)
 	} else if err = os.Remove(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
 		err = os.Rename(fresh, dir)
 	}
+
 	return plainfile.Error("write", dir, err)
 }
 
@@ -116,6 +131,7 @@ func writeFiles(ctx context.Context, dir string, files []File) error {
 		if ctx.Err() != nil {
 			return failure.Stopped(ctx, "write %s", dir)
 		}
+
 		path := filepath.Join(dir, filepath.FromSlash(f.Name))
 		if err := writeFile(path, f.Data); err != nil {
 			return plainfile.Error("write", path, err)
@@ -138,15 +154,18 @@ func swap(dir, fresh, old string) error {
 	if err := os.RemoveAll(old); err != nil { // an earlier process was killed while it removed it
 		return err
 	}
+
 	if err := os.Rename(dir, old); err != nil {
 		return err
 	}
+	// Better the old folder than none.
 	if err := os.Rename(fresh, dir); err != nil {
 		if back := os.Rename(old, dir); back != nil {
 			err = errors.Join(err, errors.New("what was there is in "+old+" now"))
 		}
 		return err
 	}
+
 	return os.RemoveAll(old)
 }
 
@@ -159,6 +178,7 @@ func writeFile(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
+	// Before the rename, so that a crash of the computer leaves no empty files.
 	_, err = f.Write(data)
 	return errors.Join(err, f.Sync(), f.Close())
 }
