@@ -209,6 +209,7 @@ func parseEntry(data []byte) ([]File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errDamaged, err)
 		}
+		// No entry that Put writes has such a file.
 		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(filepath.FromSlash(h.Name)) {
 			return nil, errDamaged
 		}

@@ -79,6 +79,7 @@ func (a *aot) connect(ctx context.Context) (err error) {
 	}
 
 	a.out, err = a.arrays(ctx, "output", a.outputs, func(i int) int { return i })
+	// A run writes the outputs: after damage there is nothing to send again.
 	a.contents.written = a.out
 	return err
 }
@@ -105,6 +106,7 @@ func (a *aot) deviceNames(ctx context.Context) ([]string, error) {
 		names, raw = append(names, spelling.Sanitize(text)), append(raw, text)
 	}
 
+	// Another model may have as many inputs.
 	for _, t := range a.inputs {
 		if !slices.Contains(names, spelling.Sanitize(t.Name)) {
 			return nil, otherModel("its inputs are %q, the archive has %q", raw, t.Name)

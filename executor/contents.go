@@ -71,6 +71,7 @@ func (c *contents) refresh(ctx context.Context) error {
 		}
 		err = c.send(ctx, func(sentArray) bool { return true })
 
+		// The next run writes these, so their content does not matter.
 		for _, t := range c.written {
 			if err := t.Discard(ctx); err != nil {
 				return err
@@ -83,6 +84,7 @@ func (c *contents) refresh(ctx context.Context) error {
 		return err
 	}
 
+	// The last round may have met damage, too.
 	damages, err := c.session.Damages(ctx)
 	if err == nil && damages != c.damages {
 		err = fmt.Errorf("%w: the model's inputs and parameters, at every attempt to send them", rpc.ErrDamagedCopy)

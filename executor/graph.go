@@ -172,6 +172,7 @@ func (g *Graph) findOperators(ctx context.Context) error {
 	for n, node := range g.graph.Nodes {
 		from, to := g.graph.Entries(n)
 
+		// A nop only reshapes: its output is the memory of its input, and nothing is called.
 		if node.Func == mlf.Nop {
 			if err := g.checkNop(node, from, to); err != nil {
 				return err
@@ -213,6 +214,7 @@ func (g *Graph) findOperators(ctx context.Context) error {
 		args[e], g.overwritten[e] = true, written[g.graph.Storage[e]]
 	}
 
+	// All other entries are written by operators.
 	for e, t := range g.entries {
 		if !args[e] {
 			g.contents.written = append(g.contents.written, t)
@@ -269,6 +271,7 @@ func (g *Graph) bindTensors(linked map[int]rpc.Handle) error {
 		}
 	}
 
+	// The firmware has the linked ones, so nobody sets them.
 	g.inputs, g.set = inputs, make([]bool, len(inputs))
 	g.out = g.graph.Heads
 	return nil

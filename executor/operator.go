@@ -40,6 +40,7 @@ func openOperator(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Mo
 		}
 
 		o.tensors, o.args = append(o.tensors, t), append(o.args, t)
+		// The operator writes an output, so its content before the call does not matter.
 		if a.Output {
 			o.out = append(o.out, i)
 			o.contents.written = append(o.contents.written, t)

@@ -21,6 +21,7 @@ func CheckInputs(m *mlf.Model, arrays []ndarray.Named) error {
 	if len(arrays) == 1 && arrays[0].Name == "" && len(m.Inputs) == 1 {
 		arrays[0].Name = m.Inputs[0].Name // one .npy for the only input
 	}
+
 	given := map[int]bool{}
 	for _, a := range arrays {
 		i, err := Lookup("input", m.Inputs, a.Name)
@@ -32,12 +33,14 @@ func CheckInputs(m *mlf.Model, arrays []ndarray.Named) error {
 		}
 		given[i] = true
 	}
+
 	var missing []string
 	for i, t := range m.Inputs {
 		if !given[i] {
 			missing = append(missing, t.String())
 		}
 	}
+
 	if len(missing) > 0 {
 		return failure.New(failure.Config, "give an array for each input", "no array for %s", strings.Join(missing, ", "))
 	}
@@ -49,14 +52,18 @@ func CheckInput(want mlf.Tensor, a *ndarray.Array) error {
 	if err := a.Check(); err != nil {
 		return failure.Errorf(failure.Config, "input %q: %w", want.Name, err)
 	}
+
 	if a.DType == want.DType && slices.Equal(a.Shape, want.Shape) {
 		return nil
 	}
+
 	shape := ndarray.ShapeString(want.Shape)
 	next := fmt.Sprintf("convert it first, in Python: x.astype(%q).reshape(%s)", want.DType, shape)
+	// Data of another size cannot be converted.
 	if bytes, err := ndarray.Bytes(want.DType, want.Shape); err != nil || a.Len()*want.DType.Size() != bytes {
 		next = "give one sample of this shape; " + failure.Target("validate") + " runs several"
 	}
+
 	return failure.New(failure.Config, next, "input %q must be %v %s, not %v %s", want.Name, want.DType, shape, a.DType,
 		ndarray.ShapeString(a.Shape))
 }

@@ -20,6 +20,7 @@ func Quantize(t mlf.Tensor, a *ndarray.Array) (*ndarray.Array, error) {
 	if !isReal || low == high || t.Scale <= 0 || a.Check() != nil {
 		return a, nil
 	}
+
 	q := &ndarray.Array{DType: t.DType, Shape: a.Shape}
 	size := t.DType.Size()
 	for i := range a.Len() {
@@ -28,6 +29,7 @@ func Quantize(t mlf.Tensor, a *ndarray.Array) (*ndarray.Array, error) {
 			return nil, failure.Errorf(failure.Config, "element %d is not a number: it has no %v", i, t.DType)
 		}
 		near := math.RoundToEven(real/t.Scale) + float64(t.ZeroPoint)
+		// Limited before the conversion, which is undefined for numbers out of range.
 		word := uint64(int64(max(float64(low), min(float64(high), near))))
 		q.Data = append(q.Data, binary.LittleEndian.AppendUint64(nil, word)[:size]...)
 	}

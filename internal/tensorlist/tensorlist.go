@@ -22,6 +22,7 @@ func Lookup(kind string, tensors []mlf.Tensor, name string) (int, error) {
 			return i, nil
 		}
 		if c := spelling.Sanitize(t.Name); c == inC && (inC == name || c == t.Name) {
+			// Two tensors may have one name in C: then it means none.
 			if match >= 0 {
 				match = len(tensors)
 			} else {
@@ -29,13 +30,16 @@ func Lookup(kind string, tensors []mlf.Tensor, name string) (int, error) {
 			}
 		}
 	}
+
 	if match >= 0 && match < len(tensors) {
 		return match, nil
 	}
+
 	names, list := make([]string, len(tensors)), make([]string, len(tensors))
 	for i, t := range tensors {
 		names[i], list[i] = t.Name, t.String()
 	}
+
 	next := cmp.Or(spelling.Nearest(name, names), "use the name of an "+kind)
 	return -1, failure.New(failure.Config, next, "the model has no %s %q; its %ss are: %s", kind, name, kind,
 		strings.Join(list, "; "))
@@ -50,9 +54,11 @@ func Assign(kind string, tensors, others []mlf.Tensor, arrays []ndarray.Named) (
 		_, err := Lookup(kind, tensors, name)
 		return err == nil
 	}
+
 	byName := slices.ContainsFunc(arrays, func(a ndarray.Named) bool {
 		return has(tensors, a.Name) || has(others, a.Name)
 	})
+
 	if !byName && len(arrays) > 0 && len(arrays) != len(tensors) {
 		var list []string
 		for _, t := range tensors {
@@ -62,6 +68,7 @@ func Assign(kind string, tensors, others []mlf.Tensor, arrays []ndarray.Named) (
 			"%d %s arrays, none with the name of a tensor, and %d %ss: %s", len(arrays), kind, len(tensors), kind,
 			strings.Join(list, "; "))
 	}
+
 	all := make([]*ndarray.Array, len(tensors))
 	for i, a := range arrays {
 		if byName {
@@ -70,6 +77,7 @@ func Assign(kind string, tensors, others []mlf.Tensor, arrays []ndarray.Named) (
 				return nil, err
 			}
 		}
+
 		t := tensors[i]
 		if all[i] != nil {
 			return nil, failure.Errorf(failure.Config, "two arrays for %s %s", kind, t)
@@ -78,6 +86,7 @@ func Assign(kind string, tensors, others []mlf.Tensor, arrays []ndarray.Named) (
 			return nil, failure.Errorf(failure.Config, "array %q is %v %s, and %s %s", a.Name, a.Array.DType,
 				ndarray.ShapeString(a.Array.Shape), kind, t)
 		}
+
 		all[i] = a.Array
 	}
 	return all, nil

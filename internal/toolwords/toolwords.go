@@ -61,28 +61,35 @@ func Explain(stderr, both string) (class failure.Class, message, text string) {
 	if noWorkspace.MatchString(stderr) {
 		return failure.Config, strings.TrimSpace(stderr), stderr
 	}
+
 	if message := configureError(stderr); message != "" {
 		return failure.Config, message, stderr
 	}
+
 	message = FirstError(stderr)
 	if message != "" && !onlyFailed.MatchString(message) {
 		return Classify(stderr), message, stderr
 	}
+
+	// ninja prints the errors of compilers on standard output, behind the step that failed.
 	if steps := failedSteps(both); len(steps) > 0 {
 		for _, step := range steps {
 			if other := FirstError(others(printed(step))); other != "" {
 				return Classify(step), other, both
 			}
 		}
+
 		last := steps[len(steps)-1] // what is like one, but printed by another step, comes before it
 		name, _, _ := strings.Cut(last, "\n")
 		return Classify(last), cmp.Or(lastWords(printed(last)), name), both
 	}
+
 	if other := FirstError(others(both)); other != "" {
 		message = other
 	} else if at := makeFailed.FindStringIndex(stderr); at != nil {
 		message = strings.TrimPrefix(lastWords(stderr[:at[0]])+"\n"+stderr[at[0]:at[1]], "\n")
 	}
+
 	return Classify(both), message, both
 }
 
@@ -176,11 +183,13 @@ func (w *Warnings) Ended(line string) (text string) {
 	isCMake := strings.HasPrefix(w.open, "CMake")
 	goesOn := isCMake && (line == "" || strings.HasPrefix(line, "  ")) ||
 		strings.Contains(w.open, "warning: ") && !isCMake && strings.TrimSpace(line) != ""
+
 	begins := configureWarning.MatchString(line)
 	if w.open != "" && goesOn && !begins {
 		w.open += " " + line
 		return ""
 	}
+
 	text = kconfigHint.ReplaceAllString(strings.Join(strings.Fields(w.open), " "), "")
 	if w.open = ""; begins {
 		w.open = line
@@ -260,18 +269,22 @@ func configureError(stderr string) string {
 	if i < 0 {
 		return ""
 	}
+
 	end := i + 1
 	for end < min(len(lines), i+1+after) && strings.HasPrefix(lines[end], "  ") {
 		end++
 	}
+
 	first := slices.IndexFunc(lines[:i], configureCause.MatchString)
 	if first < 0 {
 		first = max(0, i-without)
 	}
+
 	cause := slices.Clone(lines[first:i])
 	if len(cause) > before {
 		cause = append(cause[:before], "…")
 	}
+
 	return strings.Join(append(cause, lines[i:end]...), "\n")
 }
 
@@ -288,9 +301,11 @@ func FirstError(text string) string {
 		if !errorLine.MatchString(l) || sourceLine.MatchString(l) || compilerWarning.MatchString(l) {
 			continue
 		}
+		// collect2's line says only that the linker has failed.
 		if cause := linkersOwn(lines[:i]); cause != "" && linkerEnd.MatchString(l) {
 			return cause
 		}
+
 		end := i + 1
 		for end < len(lines) && end < i+6 && sourceLine.MatchString(lines[end]) {
 			end++
@@ -309,9 +324,11 @@ var (
 // includers returns those of the last lines before an error that name the files that include its file.
 func includers(lines []string) []string {
 	end := len(lines)
+	// A line that names the function stands between the includers and the error.
 	if end > 0 && ofFunction.MatchString(lines[end-1]) {
 		end--
 	}
+
 	first := end
 	for first > 0 && included.MatchString(lines[first-1]) {
 		first--
@@ -406,6 +423,7 @@ func TooSmall(text string) (region string, over int64, sections string) {
 			region, over = found[1], n
 		}
 	}
+
 	var names []string
 	for _, found := range inNoRegion.FindAllStringSubmatch(text, -1) {
 		if found[2] == region && !slices.Contains(names, found[1]) {

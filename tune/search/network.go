@@ -84,6 +84,7 @@ func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, 
 		seen: map[string]NetworkTrial{},
 	}
 
+	// A finished trial is not measured again; with Retry, a failed one is.
 	for _, t := range st.earlier {
 		if !n.Retry || t.Result.Failure == nil {
 			s.note(t)
@@ -94,6 +95,7 @@ func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, 
 	}
 	s.Spec = s.Builder.Absolute(s.Spec)
 
+	// Each place has a project of its own, because other flags are built for each at the same time.
 	var all []*networkPlace
 	for i, word := range places {
 		p := &networkPlace{search: s, desk: desk, name: fmt.Sprintf("%s#%d", word, i), dir: st.firmware(i)}
@@ -129,6 +131,7 @@ func Front(trials []NetworkTrial) []NetworkTrial {
 		return cmp.Or(cmp.Compare(a.seconds(), b.seconds()), cmp.Compare(a.Flash, b.Flash))
 	})
 
+	// In the order of time, a trial is on the front if it is smaller than all before.
 	for _, t := range timed {
 		if len(front) == 0 || t.Flash < front[len(front)-1].Flash {
 			front = append(front, t)
@@ -185,6 +188,7 @@ func (s *networkSearch) climb(ctx context.Context) error {
 
 	measured := 1
 	for improved := true; improved; {
+		// A round without an improvement is the last.
 		improved = false
 		queue := s.changes()
 		for len(queue) > 0 && measured < s.Trials {
@@ -198,6 +202,7 @@ func (s *networkSearch) climb(ctx context.Context) error {
 			}
 			measured += n
 
+			// Of several improvements in the window, the fastest is kept.
 			kept := -1
 			for i, t := range trials {
 				if t.better(best) && (kept < 0 || t.seconds() < trials[kept].seconds()) {

@@ -77,6 +77,7 @@ func (p *networkPlace) measure(ctx context.Context, t *NetworkTrial, failures bo
 	if !failures || ctx.Err() != nil {
 		return nil, err
 	}
+	// Only failures of these classes can be the flags'.
 	switch class := failure.Of(err); class {
 	case failure.Compile, failure.Link, failure.DoesNotFit, failure.WrongAnswer, failure.Fault, failure.Timeout:
 		r.Time, r.Samples = nil, nil

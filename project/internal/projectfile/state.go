@@ -87,10 +87,12 @@ func Read(dir string) (*State, error) {
 		return nil, NotAProject(dir, err)
 	}
 	defer f.Close()
+	// One byte more than the limit shows that a file is larger.
 	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
 	if err != nil {
 		return nil, plainfile.Error("read", path, err)
 	}
+
 	s, err := Parse(data)
 	if errors.Is(err, errOtherFormat) {
 		return nil, failure.New(failure.Config, "use the version of boardsmith that generated it, or choose another folder",
@@ -110,6 +112,8 @@ func Parse(data []byte) (*State, error) {
 	if len(data) > MaxBytes {
 		return nil, errors.New("larger than any project's")
 	}
+
+	// The format comes first: another one may have other fields.
 	var head struct{ Format int }
 	if err := json.Unmarshal(data, &head); err != nil {
 		return nil, err
@@ -120,19 +124,23 @@ func Parse(data []byte) (*State, error) {
 	case head.Format != Format:
 		return nil, errOtherFormat
 	}
+
 	var s State
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&s); err != nil {
 		return nil, err
 	}
+
 	if _, err := dec.Token(); err != io.EOF {
 		return nil, errors.New("text after the closing brace")
 	}
+
 	s.Board.Board.Name, s.Board.Board.Own = s.Board.Name, s.Board.Own
 	if s.Built != nil {
 		s.Built.Board.Name = s.Built.Name
 	}
+
 	return &s, s.check()
 }
 
@@ -148,9 +156,11 @@ func (s *State) check() error {
 	if s.Built != nil && (!s.Built.isUsable() || s.Built.Partial || s.Built.Name != s.Board.Name) {
 		return errors.New("built is not the board, completed")
 	}
+
 	if err := cmp.Or(s.Template.Check(), s.Template.Completes(&s.Board.Board)); err != nil {
 		return fmt.Errorf("template %s: %w", s.Template.Name, err)
 	}
+
 	return s.checkFiles()
 }
 
@@ -160,6 +170,7 @@ func (s *State) checkFiles() error {
 	if s.Files == nil {
 		return errors.New("no files")
 	}
+
 	built := s.Template.BuildFolder() + "/"
 	for _, m := range []map[string]string{s.Files, s.Pending} {
 		for name, digest := range m {
@@ -181,8 +192,10 @@ func (s *State) checkFiles() error {
 func (s *State) Bytes() ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
+	// A shell's && stays as it was written.
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
+
 	if err := enc.Encode(s); err != nil {
 		return nil, fmt.Errorf("%s: %w", blueprint.StateFile, err)
 	}
@@ -195,6 +208,7 @@ func (s *State) Write(dir string) error {
 	if err != nil {
 		return err
 	}
+
 	path := filepath.Join(dir, blueprint.StateFile)
 	if err := atomicwriter.WriteFile(path, data, 0o644); err != nil {
 		return plainfile.Error("write", path, err)

@@ -44,6 +44,7 @@ func (b *Batcher[J]) Done() {
 
 func (b *Batcher[J]) releaseIfComplete() {
 	n := len(b.collected)
+	// A released job is in progress until its end, but joins no batch any more.
 	if n > 0 && (n >= b.Size || n+b.released >= b.inProgress) {
 		b.Release(b.collected...)
 		b.released += n
