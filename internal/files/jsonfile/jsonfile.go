@@ -147,6 +147,7 @@ func DecodePart(file string, data []byte, v any) (Lines, error) {
 }
 
 func decode(file string, data []byte, v any, c *checker) (Lines, error) {
+	// Before decoding, which would accept a key twice and drop fields that it does not know.
 	s := &scanner{data: data, dec: json.NewDecoder(bytes.NewReader(data)), lines: Lines{}}
 	err := s.scan(reflect.TypeOf(v).Elem())
 
