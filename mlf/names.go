@@ -5,18 +5,11 @@ package mlf
 import (
 	"fmt"
 
-	"github.com/boardsmith/boardsmith/internal/spelling"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 // isIdentifier reports whether the name is a C identifier.
-func isIdentifier(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; !spelling.IsAlnum(c) && c != '_' || i == 0 && c >= '0' && c <= '9' {
-			return false
-		}
-	}
-	return s != ""
-}
+func isIdentifier(s string) bool { return jsonfile.CheckValue(s, "identifier") == nil }
 
 // outputName returns TVM's default name of output i of n.
 func outputName(i, n int) string {

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,8 +26,8 @@ func (t *Blueprint) Check() error {
 	}
 
 	for _, check := range []func() error{
-		t.checkCommands, t.checkELF, t.checkFolders, t.checkResults, t.checkGenerated, t.checkOutside,
-		t.checkFind, t.checkSetup, t.checkIfs, t.checkWords, t.checkNames,
+		t.checkCommands, t.checkELF, t.checkFolders, t.checkResults, t.checkGenerated, t.checkVariables,
+		t.checkFind, t.checkIfs, t.checkWords, t.checkNames,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -338,47 +337,33 @@ func (t *Blueprint) checkFind() error {
 	return nil
 }
 
-// checkOutside returns an error for outside inputs and source trees that do not begin with a variable.
-func (t *Blueprint) checkOutside() error {
-	for _, p := range t.Trees {
-		name, _, pattern := SplitTree(p)
-		if t.Env[name] != "$"+name || !strings.HasPrefix(p, "$") {
-			return fmt.Errorf("trees: %q does not begin with a user's variable of env", p)
-		}
-		if pattern != "" && !fs.ValidPath(pattern) {
-			return fmt.Errorf("trees: invalid pattern %q", p)
-		}
+// checkVariables returns an error for an outside input, a source tree, or a word of a command that begins with $, for
+// which Env has no user's variable.
+func (t *Blueprint) checkVariables() error {
+	isLiteral := func(word string) bool { return !strings.HasPrefix(word, "$") }
+	fields := map[string][]string{
+		"trees": t.Trees, "outside": t.Outside, "boards": slices.DeleteFunc(slices.Clone(t.Boards), isLiteral),
 	}
-
-	for _, p := range t.Outside {
-		name, below, _ := strings.Cut(strings.TrimPrefix(p, "$"), "/")
-
-		// Unlike the variable of a tree, that of an input may be optional.
-		if v := t.Env[name]; v != "$"+name && v != "$"+name+"?" || !strings.HasPrefix(p, "$") {
-			return fmt.Errorf("outside: %q does not begin with a user's variable of env", p)
-		}
-		if !filepath.IsLocal(filepath.FromSlash(below)) || path.Clean(below) != below {
-			return fmt.Errorf("outside: %q is not a path below $%s", p, name)
-		}
-	}
-	return nil
-}
-
-// checkSetup returns an error for words of commands that begin with what is no user's variable.
-func (t *Blueprint) checkSetup() error {
 	for _, c := range t.Checks {
-		if err := t.checkCommand("checks: "+c.Name, c.Command); err != nil {
-			return err
-		}
+		fields["checks: "+c.Name] = slices.DeleteFunc(slices.Clone(c.Command), isLiteral)
 	}
-	return t.checkCommand("boards", t.Boards)
-}
 
-func (t *Blueprint) checkCommand(field string, words []string) error {
-	for _, word := range words[min(1, len(words)):] {
-		name, _, _ := strings.Cut(strings.TrimPrefix(word, "$"), "/")
-		if strings.HasPrefix(word, "$") && t.Env[name] != "$"+name {
-			return fmt.Errorf("%s: %q does not begin with a user's variable of env", field, word)
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		for _, word := range fields[field] {
+			name, below, _ := strings.Cut(strings.TrimPrefix(word, "$"), "/")
+			value := t.Env[name]
+			if field == "outside" { // then there is no input
+				value = strings.TrimSuffix(value, "?")
+			}
+			_, _, pattern := SplitTree(word)
+			switch {
+			case isLiteral(word) || value != "$"+name:
+				return fmt.Errorf("%s: %q does not begin with a user's variable of env", field, word)
+			case field == "trees" && pattern != "" && !fs.ValidPath(pattern):
+				return fmt.Errorf("trees: invalid pattern %q", word)
+			case field == "outside" && jsonfile.CheckValue(below, "inside") != nil:
+				return fmt.Errorf("outside: %q is not a path below $%s", word, name)
+			}
 		}
 	}
 	return nil
