@@ -190,6 +190,7 @@ func (r *remote) resolve(revision string) (string, error) {
 		return revision, nil
 	}
 
+	// A short name is that of a branch or a tag; a full one stands for itself.
 	names := []string{"refs/heads/" + revision, "refs/tags/" + revision, revision}
 	names = slices.DeleteFunc(names, func(name string) bool { return r.refs[name].IsZero() })
 	switch {

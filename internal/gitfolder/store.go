@@ -89,6 +89,7 @@ func (s *Store) Open(ctx context.Context, r Ref) (*Folder, error) {
 			commit[:12], r.Dir)
 	}
 
+	// git fetches only the pointers of Git LFS.
 	pointer, err := pointerIn(f.Path)
 	if err == nil && pointer != "" {
 		err = failure.New(failure.Config, "clone it with Git LFS and name that folder, or keep the file in git itself: "+
@@ -180,6 +181,7 @@ func (s *Store) has(url, commit string) bool {
 		return false
 	}
 
+	// Somebody may have changed the files since.
 	sum, err := digest(filepath.Join(dir, filesFolder))
 	return err == nil && sum == r.Digest
 }

@@ -58,6 +58,7 @@ func (r *Release) addSizes(u *project.Usage) error {
 		s.Regions = append(s.Regions, regionSize{g.Name, g.Origin, g.Size, g.Used})
 	}
 
+	// A list without elements is [] in JSON, not null.
 	if u.Arena.Need > 0 {
 		s.Arena = &need{u.Arena.Need, u.Arena.Have, append([]string{}, u.Arena.Unsure...)}
 	}
@@ -189,10 +190,12 @@ func componentOf(p part, ref string) cyclonedx.Component {
 		Hashes: hashes(p.SHA256), PackageURL: p.PURL,
 	}
 
+	// All other parts are code.
 	if c.Type == "" {
 		c.Type = cyclonedx.ComponentTypeLibrary
 	}
 
+	// Some files have another text in place of an SPDX expression.
 	if spdx.IsExpression(p.Licence) {
 		c.Licenses = &cyclonedx.Licenses{{Expression: p.Licence}}
 	} else if p.Licence != "" {

@@ -33,6 +33,7 @@ func OfLibrary(files []mlf.File, codes []*cmodel.Code, c *cmodel.Compiler, of ma
 	}
 
 	s := sizes{Parts: []partSize{}, Regions: []regionSize{}}
+	// The map of sizes has no order.
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		s.Parts = append(s.Parts, partSize{name, of[name].Text, of[name].Data, of[name].BSS})
 	}
