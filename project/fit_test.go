@@ -3,7 +3,6 @@ package project
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -73,8 +72,7 @@ func remade(t *testing.T, p *Project, image *image.Image, macro string, n int64,
 // runOnce runs and times the project's model on a device of its board.
 func runOnce(t *testing.T, p *Project, image *image.Image) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	d, err := attach(ctx, p.Board(), "", testEnv())
 	must(t, err)
 	defer d.Close()
