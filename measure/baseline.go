@@ -49,51 +49,57 @@ func ReadBaseline(path string) (*Baseline, error) {
 	}
 	defer f.Close()
 
-	b := &Baseline{}
-	const next = "restore it, or remove it and measure once more"
 	data, err := io.ReadAll(io.LimitReader(f, maxBaseline+1))
-	switch {
-	case err != nil:
-		return nil, failure.New(failure.Config, next, "%w", err)
-	case len(data) > maxBaseline:
-		return nil, failure.New(failure.Config, next, "%s is longer than %d bytes", path, maxBaseline)
+	if err == nil && len(data) > maxBaseline {
+		err = fmt.Errorf("%s is longer than %d bytes", path, maxBaseline)
 	}
-
-	invalid := func(err error) error {
-		return failure.New(failure.Config, next, "%w", &jsonfile.Error{File: path, Line: jsonfile.Line(data, err), Err: err})
+	if err != nil {
+		return nil, damaged(err)
 	}
 
 	// The format is read first: a newer one may have fields that this version does not have.
+	b := &Baseline{}
 	var newer struct {
 		Format int `json:"format"`
 	}
-	if err := json.Unmarshal(data, &newer); err != nil {
-		return nil, invalid(err)
-	}
-	switch {
-	case newer.Format > baselineFormat:
+	err = json.Unmarshal(data, &newer)
+	if newer.Format > baselineFormat {
 		return nil, failure.New(failure.Config, "use the version of boardsmith that wrote it, or a newer one",
 			"%s has format %d, and this version reads format %d", path, newer.Format, baselineFormat)
-	case newer.Format != baselineFormat:
-		return nil, failure.New(failure.Config, next, "%s: format %d is not %d", path, newer.Format, baselineFormat)
 	}
-
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(b); err != nil {
-		return nil, invalid(err)
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(data))
+		decoder.DisallowUnknownFields()
+		err = decoder.Decode(b)
 	}
-
-	for i, r := range b.Results {
-		if r == nil || b.Find(r) != r {
-			return nil, failure.New(failure.Config, next, "%s: result %d is empty, or of the same model and board as another",
-				path, i)
-		}
-		if text := r.damage(); text != "" {
-			return nil, failure.New(failure.Config, next, "%s: %s: %s", path, r.Key(), text)
-		}
+	if err != nil {
+		return nil, damaged(&jsonfile.Error{File: path, Line: jsonfile.Line(data, err), Err: err})
+	}
+	if err := b.check(); err != nil {
+		return nil, damaged(fmt.Errorf("%s: %w", path, err))
 	}
 	return b, nil
+}
+
+// damaged returns the error of a file that is no baseline.
+func damaged(err error) error {
+	return failure.New(failure.Config, "restore it, or remove it and measure once more", "%w", err)
+}
+
+// check returns an error for what UpdateBaseline does not write.
+func (b *Baseline) check() error {
+	if b.Format != baselineFormat {
+		return fmt.Errorf("format %d is not %d", b.Format, baselineFormat)
+	}
+	for i, r := range b.Results {
+		if r == nil || b.Find(r) != r {
+			return fmt.Errorf("result %d is empty, or of the same model and board as another", i)
+		}
+		if text := r.damage(); text != "" {
+			return fmt.Errorf("%s: %s", r.Key(), text)
+		}
+	}
+	return nil
 }
 
 // damage returns what no measurement has written, and with which a comparison would pass whatever has grown.
@@ -252,41 +258,50 @@ func Compare(old, current *Result, l Limits) (c Comparison) {
 	c.addNotes(old, current)
 	c.addCost(old, current, l.Cost)
 
-	for _, q := range []struct {
-		name                 string
-		old, new             int64
-		limit                float64
-		oldUnsure, newUnsure []string
-		causes               func() []Cause
-	}{
-		{"flash", old.Flash, current.Flash, l.Flash, nil, nil, func() []Cause {
-			return append(causes(shares(old, flashOf), shares(current, flashOf)), causes(old.FlashOf, current.FlashOf)...)
-		}},
-		{"ram", old.RAM, current.RAM, l.RAM, old.RAMUnsure, current.RAMUnsure, func() []Cause {
-			return append(causes(shares(old, ramOf), shares(current, ramOf)), causes(old.RAMOf, current.RAMOf)...)
-		}},
-		{"stack", old.Stack, current.Stack, l.Stack, old.StackUnsure, current.StackUnsure, func() []Cause {
-			return causes(frames(old), frames(current))
-		}},
-	} {
+	before := old.quantities(l)
+	for i, q := range current.quantities(l) {
+		was := before[i]
 		change := Change{
-			Quantity: q.name, Unit: "bytes", Old: float64(q.old), New: float64(q.new), Limit: q.limit,
-			Exceeds: q.old > 0 && (q.new == 0 || float64(q.new) > float64(q.old)*(1+q.limit)),
+			Quantity: q.name, Unit: "bytes", Old: float64(was.bytes), New: float64(q.bytes), Limit: q.limit,
+			Exceeds: was.bytes > 0 && (q.bytes == 0 || float64(q.bytes) > float64(was.bytes)*(1+q.limit)),
 		}
 
-		if len(q.oldUnsure) == 0 {
-			change.Unsure = q.newUnsure
+		if len(was.unsure) == 0 {
+			change.Unsure = q.unsure
 		}
-		if q.old == q.new && len(change.Unsure) == 0 {
+		if was.bytes == q.bytes && len(change.Unsure) == 0 {
 			continue
 		}
-		if q.old > 0 && q.new > 0 {
-			change.Causes = q.causes()
+		for j, shares := range q.shares {
+			if was.bytes > 0 && q.bytes > 0 {
+				change.Causes = append(change.Causes, causes(was.shares[j], shares)...)
+			}
 		}
 
 		c.Changes = append(c.Changes, change)
 	}
 	return c
+}
+
+// A quantity is a number of bytes that is compared.
+type quantity struct {
+	name   string
+	bytes  int64
+	limit  float64
+	unsure []string
+	shares []map[string]int64 // of parts, then of symbols; of the stack that of each function
+}
+
+func (r *Result) quantities(l Limits) []quantity {
+	flash, ram := map[string]int64{}, map[string]int64{}
+	for _, p := range r.Parts {
+		flash[p.Name], ram[p.Name] = flash[p.Name]+p.Flash, ram[p.Name]+p.RAM
+	}
+	return []quantity{
+		{"flash", r.Flash, l.Flash, nil, []map[string]int64{flash, r.FlashOf}},
+		{"ram", r.RAM, l.RAM, r.RAMUnsure, []map[string]int64{ram, r.RAMOf}},
+		{"stack", r.Stack, l.Stack, r.StackUnsure, []map[string]int64{frames(r)}},
+	}
 }
 
 // addNotes notes what differs of what determines the results.
@@ -391,18 +406,6 @@ func causes[N int64 | float64](old, current map[string]N) (all []Cause) {
 		return cmp.Or(cmp.Compare(math.Abs(b.New-b.Old), math.Abs(a.New-a.Old)), strings.Compare(a.Name, b.Name))
 	})
 	return all[:min(len(all), maxCauses)]
-}
-
-func flashOf(p Part) int64 { return p.Flash }
-func ramOf(p Part) int64   { return p.RAM }
-
-// shares returns a quantity of each part.
-func shares(r *Result, of func(Part) int64) map[string]int64 {
-	all := map[string]int64{}
-	for _, p := range r.Parts {
-		all[p.Name] += of(p)
-	}
-	return all
 }
 
 // costs returns the cost of each operator.

@@ -10,11 +10,11 @@ import (
 	"io"
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // Energy is what runs of a model took, by a current probe.
@@ -142,15 +142,8 @@ func readEnergy(r io.Reader, pin string, volts float64) (*Energy, error) {
 		return nil, fmt.Errorf("no run: the pin %s has no whole pulse", pin)
 	}
 
-	e := &Energy{Runs: len(joules), Min: slices.Min(joules), Max: slices.Max(joules)}
-	for _, j := range joules {
-		e.Mean += j / float64(len(joules))
-	}
-
-	slices.Sort(seconds)
-	// the upper one of an even number
-	e.Median = seconds[len(seconds)/2]
-	return e, nil
+	of := rpc.StatsOf(joules)
+	return &Energy{of.N, of.Mean, of.Min, of.Max, rpc.StatsOf(seconds).Median}, nil
 }
 
 // pulses integrates the power while the pin is 1. A pulse that the recording has only a part of does not count.

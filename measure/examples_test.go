@@ -28,11 +28,13 @@ func TestExamples(t *testing.T) {
 	quantized.Inputs, quantized.Outputs = []mlf.Tensor{m.Inputs[0]}, []mlf.Tensor{m.Outputs[0]}
 	int8s := ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}
 	quantized.Inputs[0].DType, quantized.Outputs[0].DType = int8s, int8s
-	if _, err := measure.NewSet(real, &quantized); err == nil || !strings.Contains(err.Error(), "wrong type") {
+	files := measure.Files{Arrays: real}
+	_, err = measure.ReadSet(t.Context(), files, &quantized)
+	if err == nil || !strings.Contains(err.Error(), "wrong type") {
 		t.Errorf("real numbers without a scale: %v", err)
 	}
 	quantized.Inputs[0].Scale, quantized.Outputs[0].Scale = 0.5, 0.25
-	if s, err := measure.NewSet(real, &quantized); err != nil || s.Len() != 4 || !s.HasExpected() {
+	if s, err := measure.ReadSet(t.Context(), files, &quantized); err != nil || s.Len() != 4 || !s.HasExpected() {
 		t.Errorf("%+v, %v", s, err)
 	}
 

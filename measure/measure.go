@@ -153,7 +153,16 @@ func Build(ctx context.Context, p *project.Project, i *image.Image) (*Result, er
 		return r, nil
 	}
 	r.BuildID = i.ID()
-	return r, r.addMemory(ctx, p, i)
+	if r.Toolchain, err = p.Toolchain(); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "the sizes of %s", i.Path)
+	}
+	if err := r.addUsage(p, i); err != nil {
+		return nil, err
+	}
+	return r, r.addSymbols(p, i)
 }
 
 // set returns the inputs of the runs.
@@ -168,7 +177,7 @@ func (o Options) set(ctx context.Context, p *project.Project, m *mlf.Model) (*Se
 	switch {
 	case o.Set != nil:
 		return o.Set, nil
-	case m.Examples != nil || o.Files.Inputs != "" || o.Files.Expected != "" || o.Files.Labels != "":
+	case m.Examples != nil || o.Files.Arrays != nil || o.Files.Inputs+o.Files.Expected+o.Files.Labels != "":
 		return ReadSet(ctx, o.Files, m)
 	}
 
@@ -176,7 +185,7 @@ func (o Options) set(ctx context.Context, p *project.Project, m *mlf.Model) (*Se
 	if err != nil {
 		return nil, err
 	}
-	return NewSet(arrays, m)
+	return ReadSet(ctx, Files{Arrays: arrays}, m)
 }
 
 // A measurement is one run of a model on a device.
@@ -269,22 +278,7 @@ func (m *measurement) with(ctx context.Context, i *image.Image, f func(*session)
 	return f(x)
 }
 
-// addMemory adds what the image takes of the board's memory.
-func (r *Result) addMemory(ctx context.Context, p *project.Project, i *image.Image) (err error) {
-	if r.Toolchain, err = p.Toolchain(); err != nil {
-		return err
-	}
-	for _, add := range []func(*project.Project, *image.Image) error{r.addUsage, r.addSymbols} {
-		if ctx.Err() != nil {
-			return failure.Stopped(ctx, "the sizes of %s", i.Path)
-		}
-		if err := add(p, i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
+// addUsage adds what the image takes of the board's memory, by part.
 func (r *Result) addUsage(p *project.Project, i *image.Image) error {
 	u, err := p.Usage(i)
 	if err != nil {
@@ -308,6 +302,7 @@ func (r *Result) addUsage(p *project.Project, i *image.Image) error {
 	return nil
 }
 
+// addSymbols adds what functions, constants and variables take.
 func (r *Result) addSymbols(p *project.Project, i *image.Image) error {
 	symbols, err := p.Symbols(i)
 	if err != nil {

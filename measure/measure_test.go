@@ -495,7 +495,8 @@ func TestTables(t *testing.T) {
 	current.StackUnsure, current.Energy = []string{"f is recursive"}, &Energy{Mean: 2.5e-5}
 	current.Options = []string{"operator_opt=O3"}
 	var text bytes.Buffer
-	if err := WriteMarkdown(&text, []*Result{current, lost}, b, Limits{}); err != nil {
+	table := Table{Results: []*Result{current, lost}, Baseline: b}
+	if err := table.WriteMarkdown(&text); err != nil {
 		t.Fatal(err)
 	}
 	const want = `| board | model | firmware | per inference | flash | RAM | stack | energy |
@@ -512,7 +513,7 @@ func TestTables(t *testing.T) {
 		t.Errorf("%s", text.String())
 	}
 	text.Reset()
-	if err := WriteCSV(&text, []*Result{current, lost}); err != nil {
+	if err := table.WriteCSV(&text); err != nil {
 		t.Fatal(err)
 	}
 	if lines := strings.Split(text.String(), "\n"); len(lines) != 4 ||

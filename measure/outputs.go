@@ -62,7 +62,7 @@ func newOutputs(s *Set, o Options) *Outputs {
 		r.Rule, r.MaxDistance = o.Rule.String(), new(float64)
 	}
 	if s.HasLabels() {
-		r.Classes = classesOf(s.columns[outputKind][s.class].tensor)
+		r.Classes = classesOf(s.columns[outputKind][s.class].Tensor)
 	}
 	return r
 }
@@ -143,36 +143,25 @@ func (r *Outputs) count(label, class int64) {
 	r.Confusion[at].Count++
 }
 
-// mismatch returns what differs in sample i, or nil.
-func (r *Outputs) mismatch(s *Set, i int, outputs []*ndarray.Array, rule Rule) *Mismatch {
-	if rule.Top1 {
-		c := s.columns[outputKind][s.class]
-		// top-1 has no distance
-		r.MaxDistance = nil
-
-		want, _ := argMax(c.of(i))
-		got, _ := argMax(outputs[s.class])
-		if got == want {
-			return nil
-		}
-		return &Mismatch{s.name(i), c.Name, int(want), fmt.Sprintf("class %d", got), fmt.Sprintf("class %d", want)}
-	}
-
-	var first *Mismatch
+// mismatch returns the first output of sample i that differs, or nil.
+func (r *Outputs) mismatch(s *Set, i int, outputs []*ndarray.Array, rule Rule) (first *Mismatch) {
 	for j, c := range s.columns[outputKind] {
-		want := c.of(i)
+		if rule.Top1 && j != s.class {
+			continue
+		}
 
-		worst, far, ok := rule.compare(outputs[j], want)
+		m, far := rule.compare(outputs[j], c.of(i))
 		r.farther(far)
-		if ok {
+		if m == nil {
 			continue
 		}
 
 		if first == nil {
-			first = &Mismatch{s.name(i), c.Name, worst.element, outputs[j].Text(worst.element), want.Text(worst.element)}
+			m.Sample, m.Output = s.name(i), c.Name
+			first = m
 		}
 		// Every output counts, not only the first that differs.
-		if _, _, near := rounding.compare(outputs[j], want); !near {
+		if more, _ := rounding.compare(outputs[j], c.of(i)); more != nil {
 			r.wrong = true
 		}
 	}

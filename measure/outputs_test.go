@@ -107,9 +107,14 @@ func run(ctx context.Context, e executor.Executor, s *Set, o Options) (*Outputs,
 	return r.Outputs, r, err
 }
 
+// newSet returns a set of arrays.
+func newSet(arrays []ndarray.Named, m *mlf.Model) (*Set, error) {
+	return ReadSet(context.Background(), Files{Arrays: arrays}, m)
+}
+
 func set(t *testing.T, arrays ...ndarray.Named) *Set {
 	t.Helper()
-	s, err := NewSet(arrays, classifier())
+	s, err := newSet(arrays, classifier())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,8 +334,8 @@ func TestWideIntegers(t *testing.T) {
 		array := func(v uint64) *ndarray.Array {
 			return bytesOf(c.dtype, []int64{1}, binary.LittleEndian.AppendUint64(nil, v)...)
 		}
-		if _, far, near := c.rule.compare(array(c.got), array(c.want)); near != c.near || far != c.far {
-			t.Errorf("%v: %s and %s are %v apart, near: %v", c.rule, array(c.got).Text(0), array(c.want).Text(0), far, near)
+		if m, far := c.rule.compare(array(c.got), array(c.want)); (m == nil) != c.near || far != c.far {
+			t.Errorf("%v: %s and %s are %v apart, %v", c.rule, array(c.got).Text(0), array(c.want).Text(0), far, m)
 		}
 	}
 	for _, d := range []ndarray.DType{int64s, uint64s} {
@@ -485,7 +490,7 @@ func TestBadSets(t *testing.T) {
 			"no largest element",
 		},
 	} {
-		s, err := NewSet(c.arrays, classifier())
+		s, err := newSet(c.arrays, classifier())
 		e := &echo{model: classifier()}
 		if err == nil {
 			_, _, err = run(t.Context(), e, s, c.o)
@@ -501,11 +506,11 @@ func TestNoClasses(t *testing.T) {
 	m := classifier()
 	m.Outputs[0].DType, m.Outputs[0].Shape = bools, []int64{2, 2}
 	x := named("x", floats([]int64{1, 3}, 1, 2, 3))
-	_, err := NewSet([]ndarray.Named{x, named("labels", bytesOf(int8s, []int64{1}, 0))}, m)
+	_, err := newSet([]ndarray.Named{x, named("labels", bytesOf(int8s, []int64{1}, 0))}, m)
 	if failure.Of(err) != failure.Config {
 		t.Error(err)
 	}
-	s, err := NewSet([]ndarray.Named{x, named("output0", bytesOf(bools, []int64{2, 2}, 0, 1, 0, 1))}, m)
+	s, err := newSet([]ndarray.Named{x, named("output0", bytesOf(bools, []int64{2, 2}, 0, 1, 0, 1))}, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -687,7 +692,7 @@ func TestNextSteps(t *testing.T) {
 		"too many":             {named("labels", many), "divide"},
 		"as many as there are": {named("labels", bytesOf(int8s, []int64{2}, 0, 1)), "one for each sample"},
 	} {
-		_, err := NewSet([]ndarray.Named{c.array, threeInputs}, classifier())
+		_, err := newSet([]ndarray.Named{c.array, threeInputs}, classifier())
 		if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), c.want) {
 			t.Errorf("%s: %v, %q, not %q", name, err, failure.Next(err), c.want)
 		}
@@ -777,8 +782,8 @@ func TestManyClasses(t *testing.T) {
 	}
 }
 
-// FuzzNewSet makes sets of arrays with any shape, type and name.
-func FuzzNewSet(f *testing.F) {
+// FuzzReadSet makes sets of arrays with any shape, type and name.
+func FuzzReadSet(f *testing.F) {
 	f.Add("x", uint8(2), uint8(32), int64(3), int64(3), 36)
 	f.Add("labels", uint8(0), uint8(8), int64(3), int64(1), 3)
 	f.Add("x_0", uint8(2), uint8(32), int64(1), int64(3), 12)
@@ -789,7 +794,7 @@ func FuzzNewSet(f *testing.F) {
 		}
 		a := bytesOf(ndarray.DType{Code: code, Bits: bits, Lanes: 1}, []int64{n, m}, make([]byte, size)...)
 		for _, arrays := range [][]ndarray.Named{{named(name, a)}, {threeInputs, named(name, a)}} {
-			s, err := NewSet(arrays, classifier())
+			s, err := newSet(arrays, classifier())
 			if err != nil {
 				continue
 			}

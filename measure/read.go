@@ -36,18 +36,24 @@ type Files struct {
 	Expected string // "": those in Inputs, if there are any
 	Labels   string // "": those in Inputs, if there are any
 
-	Names map[string]string // names of tensors by those of arrays in the files, where these differ
+	Arrays []ndarray.Named   // in place of Inputs; the set keeps their data. nil: Inputs
+	Names  map[string]string // names of tensors by those of arrays in the files, where these differ
 }
 
-// ReadSet reads a set for a model. Without Inputs it is the model's own examples, compared by the model's rule
-// (mlf.Model.Compare), and Expected and Labels replace the examples' outputs and labels. Real numbers for a quantized
-// tensor become the integers that stand for them (mlf.Tensor.Scale). Errors: class config; class interrupted or timeout
-// if ctx ends, which is checked before each file.
+// ReadSet reads a set for a model. Without Inputs and Arrays it is the model's own examples, compared by the model's
+// rule (mlf.Model.Compare), and Expected and Labels replace the examples' outputs and labels. Real numbers for a
+// quantized tensor become the integers that stand for them (mlf.Tensor.Scale). Errors: class config; class interrupted
+// or timeout if ctx ends, which is checked before each file.
 func ReadSet(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 	r := newReader(m)
 	r.names = f.Names
 
-	if f.Inputs == "" && m.Examples != nil {
+	switch {
+	case f.Arrays != nil:
+		if err := r.add("sample", f.Arrays, inputKind); err != nil {
+			return nil, failure.Errorf(failure.Config, "%w", err)
+		}
+	case f.Inputs == "" && m.Examples != nil:
 		if err := r.addExamples(f); err != nil {
 			return nil, failure.Errorf(failure.Config, "the model's examples: %w", err)
 		}
@@ -74,15 +80,6 @@ func ReadSet(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 	return r.set()
 }
 
-// NewSet returns a set of arrays that are named as in a file. It keeps their data.
-func NewSet(arrays []ndarray.Named, m *mlf.Model) (*Set, error) {
-	r := newReader(m)
-	if err := r.add("sample", arrays, inputKind); err != nil {
-		return nil, failure.Errorf(failure.Config, "%w", err)
-	}
-	return r.set()
-}
-
 // A reader collects the arrays of a set.
 type reader struct {
 	Set
@@ -96,7 +93,7 @@ func newReader(m *mlf.Model) *reader {
 	r := &reader{model: m, left: ndarray.MaxBytes}
 	for k, of := range [][]mlf.Tensor{m.Inputs, m.Outputs, {{}}} {
 		for _, t := range tensors(of) {
-			r.columns[k] = append(r.columns[k], &column{kind: kind(k), tensor: t})
+			r.columns[k] = append(r.columns[k], &column{kind: kind(k), Tensor: t})
 		}
 	}
 	return r
@@ -122,7 +119,7 @@ func (r *reader) addExamples(f Files) error {
 	for of, path := range []string{outputKind: f.Expected, labelKind: f.Labels} {
 		for _, c := range r.columns[of] {
 			if path != "" {
-				*c = column{kind: c.kind, tensor: c.tensor}
+				*c = column{kind: c.kind, Tensor: c.Tensor}
 			}
 		}
 	}
@@ -281,7 +278,7 @@ func (c *column) fill(a *ndarray.Array, file string) (err error) {
 	if c.kind == labelKind {
 		labels, err = labelsOf(a)
 	} else {
-		parts, err = c.tensor.parts(a)
+		parts, err = split(c.Tensor, a)
 	}
 	if err != nil {
 		return failure.New(failure.Config, cmp.Or(failure.Next(err), c.advice()), "%w", err)

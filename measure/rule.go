@@ -110,41 +110,41 @@ func (r Rule) Compare(got, want *ndarray.Array) error {
 			want.DType, ndarray.ShapeString(want.Shape))
 	}
 
-	// The array is the only output of a set with one sample: a run compares by the same code.
+	// A run checks its rule and compares by the same code: the array is the only output of a set with one sample.
 	c := &column{parts: [][]byte{want.Data}, names: []string{"array"}}
-	c.tensor = tensor{mlf.Tensor{Name: "output", DType: want.DType, Shape: want.Shape}}
+	c.Tensor = mlf.Tensor{Name: "output", DType: want.DType, Shape: want.Shape}
 	s := &Set{columns: [3][]*column{{c}, {c}}}
 	s.class = classOutput(s.columns[outputKind])
 	if err := s.checkRule(r); err != nil {
 		return err
 	}
 
-	if m := newOutputs(s, Options{Rule: r}).mismatch(s, 0, []*ndarray.Array{got}, r); m != nil {
+	if m, _ := r.compare(got, want); m != nil {
 		return failure.Errorf(failure.WrongAnswer, "element %d is %s, not %s (%v)", m.Element, m.Got, m.Want, r)
 	}
 	return nil
 }
 
-// A difference is the worst element of an output.
-type difference struct {
-	element int
-	by      float64 // its distance; NaN if it has none
-}
-
-// compare returns the worst difference of two arrays of one type and shape; ok is true if the rule allows it. far is
-// the largest distance of two elements.
-func (r Rule) compare(got, want *ndarray.Array) (worst difference, far float64, ok bool) {
-	if bytes.Equal(got.Data, want.Data) {
-		return difference{}, 0, true
+// compare returns the worst difference of two arrays of one type and shape, nil if the rule allows all, and the largest
+// distance of two elements: NaN if there is none, as by top-1.
+func (r Rule) compare(got, want *ndarray.Array) (m *Mismatch, far float64) {
+	if r.Top1 {
+		class, _ := argMax(got)
+		expected, _ := argMax(want)
+		if class != expected {
+			m = &Mismatch{
+				Element: int(expected), Got: fmt.Sprintf("class %d", class), Want: fmt.Sprintf("class %d", expected),
+			}
+		}
+		return m, math.NaN()
 	}
 
 	exact := r.Abs == 0 && r.Rel == 0
-	ok = true
+	worst := 0.0
 	size := got.DType.Size()
 	for i := range got.Len() {
 		// Equal bytes need no distance; two NaNs have none.
-		same := bytes.Equal(got.Data[i*size:(i+1)*size], want.Data[i*size:(i+1)*size])
-		if same {
+		if bytes.Equal(got.Data[i*size:(i+1)*size], want.Data[i*size:(i+1)*size]) {
 			continue
 		}
 
@@ -155,11 +155,9 @@ func (r Rule) compare(got, want *ndarray.Array) (worst difference, far float64, 
 		}
 
 		// A NaN is worse than any number.
-		if ok || by > worst.by || math.IsNaN(by) && !math.IsNaN(worst.by) {
-			worst = difference{i, by}
+		if m == nil || by > worst || math.IsNaN(by) && !math.IsNaN(worst) {
+			m, worst = &Mismatch{Element: i, Got: got.Text(i), Want: want.Text(i)}, by
 		}
-		ok = false
 	}
-
-	return worst, far, ok
+	return m, far
 }

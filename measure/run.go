@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -105,9 +106,11 @@ func (x *session) check() error {
 
 // fits returns an error for a set of another model.
 func (x *session) fits() error {
-	for kind, of := range [][]tensor{tensors(x.model.Inputs()), tensors(x.model.Outputs())} {
-		same := func(t tensor, c *column) bool { return t.equal(c.tensor) }
-		if !slices.EqualFunc(of, x.set.columns[kind], same) {
+	same := func(t mlf.Tensor, c *column) bool {
+		return t.Name == c.Name && t.DType == c.DType && slices.Equal(t.Shape, c.Shape)
+	}
+	for kind, of := range [][]mlf.Tensor{x.model.Inputs(), x.model.Outputs()} {
+		if !slices.EqualFunc(tensors(of), x.set.columns[kind], same) {
 			return failure.New(failure.Config, "read the set with this model", "the set is for a model with other %ss",
 				[]string{"input", "output"}[kind])
 		}

@@ -40,16 +40,18 @@ const (
 // A column holds what all samples have of one tensor, or their labels. The bytes are parts of larger arrays.
 type column struct {
 	kind
-	tensor // of labels the zero value
-	parts  [][]byte
-	labels []int64
-	names  []string // of the samples
+	mlf.Tensor // of labels the zero value
+	parts      [][]byte
+	labels     []int64
+	names      []string // of the samples
 }
 
 func (c *column) len() int { return len(c.names) }
 
 // of returns what sample i has.
-func (c *column) of(i int) *ndarray.Array { return c.array(c.parts[i]) }
+func (c *column) of(i int) *ndarray.Array {
+	return &ndarray.Array{DType: c.DType, Shape: c.Shape, Data: c.parts[i]}
+}
 
 // Len returns the number of samples.
 func (s *Set) Len() int { return s.most(inputKind) }
@@ -87,59 +89,36 @@ func (s *Set) inputsDigest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// A tensor is an input or output of the model.
-type tensor struct{ mlf.Tensor }
-
 // tensors returns the model's tensors with the shapes of Dims.
-func tensors(all []mlf.Tensor) []tensor {
-	list := make([]tensor, len(all))
+func tensors(all []mlf.Tensor) []mlf.Tensor {
+	all = slices.Clone(all)
 	for i, t := range all {
-		t.Shape = t.Dims()
-		list[i] = tensor{t}
+		all[i].Shape = t.Dims()
 	}
-	return list
+	return all
 }
 
-func (t tensor) equal(u tensor) bool {
-	return t.Name == u.Name && t.DType == u.DType && slices.Equal(t.Shape, u.Shape)
-}
-
-func (t tensor) array(data []byte) *ndarray.Array {
-	return &ndarray.Array{DType: t.DType, Shape: t.Shape, Data: data}
-}
-
-// parts is split for an array that may have real numbers in place of quantized ones.
-func (t tensor) parts(a *ndarray.Array) ([][]byte, error) {
-	q, err := tensorlist.Quantize(t.Tensor, a)
+// split returns the samples in an array, which may have real numbers in place of quantized ones: one if it has the
+// tensor's shape, else one for each place on its first axis, which a tensor with a first axis of length 1 may have in
+// its place.
+func split(t mlf.Tensor, a *ndarray.Array) ([][]byte, error) {
+	a, err := tensorlist.Quantize(t, a)
 	if err != nil {
 		return nil, err
 	}
-	return t.split(q)
-}
-
-// split returns the samples in an array: one if it has the tensor's shape, else one for each place on its first axis,
-// which a tensor with a first axis of length 1 may have in its place.
-func (t tensor) split(a *ndarray.Array) ([][]byte, error) {
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
 
-	n := int64(1)
-	if !slices.Equal(a.Shape, t.Shape) {
-		if len(a.Shape) == 0 {
-			return nil, t.wants(a)
-		}
-		n = a.Shape[0]
-		rest := a.Shape[1:]
-		whole := slices.Equal(rest, t.Shape)
-		instead := len(t.Shape) > 0 && t.Shape[0] == 1 && slices.Equal(rest, t.Shape[1:])
-		if !whole && !instead {
-			return nil, t.wants(a)
+	n, shape := int64(1), a.Shape
+	if !slices.Equal(shape, t.Shape) && len(shape) > 0 {
+		n, shape = shape[0], shape[1:]
+		if slices.Equal(shape, inRow(t)) {
+			shape = t.Shape
 		}
 	}
-
-	if a.DType != t.DType {
-		return nil, t.wants(a)
+	if a.DType != t.DType || !slices.Equal(shape, t.Shape) {
+		return nil, misfit(t, a)
 	}
 	if n > maxSamples {
 		return nil, tooMany(n, "samples")
@@ -155,18 +134,21 @@ func (t tensor) split(a *ndarray.Array) ([][]byte, error) {
 	return parts, nil
 }
 
+// inRow returns the shape of each of several samples of a tensor, which may have the place of a first axis of length 1.
+func inRow(t mlf.Tensor) []int64 {
+	if len(t.Shape) > 0 && t.Shape[0] == 1 {
+		return t.Shape[1:]
+	}
+	return t.Shape
+}
+
 func tooMany(n int64, what string) error {
 	return failure.New(failure.Config, "divide the set", "%d %s are more than %d", n, what, maxSamples)
 }
 
-func (t tensor) wants(a *ndarray.Array) error {
-	one := t.Shape
-	// N samples may take the place of a first axis of length 1, see split.
-	if len(one) > 0 && one[0] == 1 {
-		one = one[1:]
-	}
-
-	many := strings.Replace(ndarray.ShapeString(append([]int64{-1}, one...)), "-1", "N", 1)
+// misfit returns the error for an array of another type or shape than a tensor and samples of it have.
+func misfit(t mlf.Tensor, a *ndarray.Array) error {
+	many := strings.Replace(ndarray.ShapeString(append([]int64{-1}, inRow(t)...)), "-1", "N", 1)
 	wrong := "shape"
 	if a.DType != t.DType {
 		wrong = "type"
@@ -214,12 +196,12 @@ func longAxes(shape []int64) (n int) {
 // length 1.
 func classOutput(outputs []*column) int {
 	return slices.IndexFunc(outputs, func(c *column) bool {
-		n := classesOf(c.tensor)
+		n := classesOf(c.Tensor)
 		return longAxes(c.Shape) == 1 && n >= 2 && n <= maxSamples && isNumber(c.DType)
 	})
 }
 
-func classesOf(t tensor) int64 {
+func classesOf(t mlf.Tensor) int64 {
 	n := int64(1)
 	for _, d := range t.Shape {
 		n *= d
@@ -241,7 +223,7 @@ func (s *Set) checkLabels() error {
 			"the set has labels, and the model has no output with a value for each class")
 	}
 
-	classes := classesOf(s.columns[outputKind][s.class].tensor)
+	classes := classesOf(s.columns[outputKind][s.class].Tensor)
 	for i := range s.Len() {
 		if label := s.label(i); label < 0 || label >= classes {
 			return failure.Errorf(failure.Config, "%s: the label %d is not one of the model's classes, 0 to %d", s.name(i),

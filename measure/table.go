@@ -15,20 +15,27 @@ import (
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
 
-// Rows returns a table of results for people: a header and one row for each. If a baseline is given, a cell also has
-// the earlier value where it differs. A quantity that may be larger has "≥" before it. The columns of the
-// cost, the energy and the outputs are left out if they would be empty.
-func Rows(results []*Result, b *Baseline) [][]string {
+// A Table is what is shown of results, for people and for programs.
+type Table struct {
+	Results  []*Result
+	Baseline *Baseline // with which the results are compared; nil: none
+	Limits   Limits    // of the comparison
+}
+
+// Rows returns the table for people: a header and one row for each result. If there is a baseline, a cell also has the
+// earlier value where it differs. A quantity that may be larger has "≥" before it. The columns of the cost, the energy
+// and the outputs are left out if they would be empty.
+func (t Table) Rows() [][]string {
 	rows := [][]string{
 		{"board", "model", "firmware", "per inference", "flash", "RAM", "stack", "energy", "outputs"},
 	}
-	for _, r := range results {
+	for _, r := range t.Results {
 		if r.Failure != nil {
 			rows = append(rows, []string{r.Board, r.Model, r.App, r.Failure.Class, "", "", "", "", ""})
 			continue
 		}
 
-		old, energy := cmp.Or(b.Find(r), r), ""
+		old, energy := cmp.Or(t.Baseline.Find(r), r), ""
 		if r.Energy != nil {
 			energy = valuetext.Quantity(r.Energy.Mean, "J")
 		}
@@ -64,9 +71,9 @@ func costCell(old, current *Result) string {
 
 // WriteMarkdown writes Rows as a table of Markdown, and below it the reasons of failures and of doubts, the limits that
 // are exceeded, and what differs of what determines the results.
-func WriteMarkdown(w io.Writer, results []*Result, b *Baseline, l Limits) error {
+func (t Table) WriteMarkdown(w io.Writer) error {
 	var text strings.Builder
-	rows := Rows(results, b)
+	rows := t.Rows()
 	numbers := valuetext.NumberColumns(rows)
 
 	for i, row := range rows {
@@ -85,7 +92,7 @@ func WriteMarkdown(w io.Writer, results []*Result, b *Baseline, l Limits) error 
 	item := func(r *Result, format string, args ...any) {
 		fmt.Fprintf(&text, "* %s: %s\n", markdownCell(r.Key()), markdownCell(fmt.Sprintf(format, args...)))
 	}
-	for _, r := range results {
+	for _, r := range t.Results {
 		if r.Failure != nil {
 			item(r, "%s", r.Failure.Error)
 			continue
@@ -94,10 +101,11 @@ func WriteMarkdown(w io.Writer, results []*Result, b *Baseline, l Limits) error 
 			item(r, "%s", d)
 		}
 
-		if b == nil || b.Find(r) == nil {
+		old := t.Baseline.Find(r)
+		if old == nil {
 			continue
 		}
-		c := Compare(b.Find(r), r, l)
+		c := Compare(old, r, t.Limits)
 		for _, x := range c.Changes {
 			if x.Exceeds {
 				item(r, "**%v** %s", x, causeList(x))
@@ -138,9 +146,9 @@ var csvColumns = []string{
 }
 
 // WriteCSV writes results as CSV, with numbers in the units of their fields in JSON. What is unknown is empty.
-func WriteCSV(w io.Writer, results []*Result) error {
+func (t Table) WriteCSV(w io.Writer) error {
 	rows := [][]string{csvColumns}
-	for _, r := range results {
+	for _, r := range t.Results {
 		rows = append(rows, r.csvRow())
 	}
 	return csv.NewWriter(w).WriteAll(rows)

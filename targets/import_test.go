@@ -92,7 +92,7 @@ var exportedNames = map[string]int{
 	"failure":               28,
 	"flasher":               10,
 	"image":                 5,
-	"measure":               36,
+	"measure":               33,
 	"mlf":                   25,
 	"ndarray":               20,
 	"project":               19,

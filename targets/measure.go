@@ -100,10 +100,8 @@ type survey struct {
 	boards, models   []string         // "": that of boardsmith.json or the default
 	inputs, expected []string         // by model; nil: none
 	options          measure.Options
-	energy           *measure.Energy   // from CURRENT; nil: not recorded
-	baseline         *measure.Baseline // nil: none
-	limits           measure.Limits
-	results          []*measure.Result
+	energy           *measure.Energy // from CURRENT; nil: not recorded
+	table            measure.Table
 }
 
 func measureAll(ctx context.Context, c *console.Console, v measureInputs) error {
@@ -135,7 +133,7 @@ func measureAll(ctx context.Context, c *console.Console, v measureInputs) error 
 	if failed == nil {
 		failed = exceeded
 	}
-	c.JSONLine(jsonlines.MeasureDone{Measured: len(s.results), Output: v.Output, CSV: v.CSV, Baseline: v.Baseline})
+	c.JSONLine(jsonlines.MeasureDone{Measured: len(s.table.Results), Output: v.Output, CSV: v.CSV, Baseline: v.Baseline})
 	return failed
 }
 
@@ -160,7 +158,7 @@ func readSurvey(ctx context.Context, c *console.Console, v measureInputs) (s *su
 	if s.options, err = setOptions(v.OfSet); err != nil {
 		return nil, err
 	}
-	if s.limits, err = measure.ParseLimits(v.Limits); err != nil {
+	if s.table.Limits, err = measure.ParseLimits(v.Limits); err != nil {
 		return nil, fmt.Errorf("LIMITS: %w", err)
 	}
 	if v.Current != "" {
@@ -299,10 +297,10 @@ func (s *survey) readBaseline() (err error) {
 			return err
 		}
 	}
-	s.baseline, err = measure.ReadBaseline(s.Baseline)
+	s.table.Baseline, err = measure.ReadBaseline(s.Baseline)
 	if errors.Is(err, fs.ErrNotExist) {
 		if s.Renew {
-			s.baseline = &measure.Baseline{}
+			s.table.Baseline = &measure.Baseline{}
 			return nil
 		}
 		return failure.New(failure.Config, "UPDATE=1 writes it", "BASELINE: %w", err)
@@ -342,7 +340,7 @@ func (s *survey) measure(ctx context.Context, board string, model int) error {
 	}
 	line.Result = r
 	c.JSONLine(line)
-	s.results = append(s.results, r)
+	s.table.Results = append(s.table.Results, r)
 	return err
 }
 
@@ -378,7 +376,7 @@ func (s *survey) measureJob(ctx context.Context, j *job) (*measure.Result, error
 	o := s.options
 	o.Seed, o.Device, o.Desk = s.Seed, j.in.Device, j.desk()
 	if o.ForBaseline = s.Renew; !o.ForBaseline {
-		o.Baseline, o.Limits = s.baseline, s.limits
+		o.Baseline, o.Limits = s.table.Baseline, s.table.Limits
 	}
 	_, m, err := j.project.Model()
 	if err != nil {
@@ -414,9 +412,9 @@ func readEnergy(c *console.Console, v measureInputs) (*measure.Energy, error) {
 
 // printTable prints all results, the doubts, and the failures but for the one that the target ends with.
 func (s *survey) printTable(failed error) {
-	rows := measure.Rows(s.results, s.baseline)
+	rows := s.table.Rows()
 	s.Table(rows, slices.Collect(maps.Keys(valuetext.NumberColumns(rows))))
-	for _, r := range s.results {
+	for _, r := range s.table.Results {
 		if r.Failure != nil {
 			if text := fmt.Sprintf("%s on %s: %s", r.Model, r.Board, r.Failure.Error); text != failed.Error() {
 				s.Notef("%s", text)
@@ -446,16 +444,16 @@ func (e *grownError) Exceeds() []string { return e.quantities }
 // compare prints what differs from the baseline. Its error is that of the first limit that is exceeded or, with
 // STRICT=1, of a result without an earlier one; with UPDATE=1, which writes the baseline, it is nil.
 func (s *survey) compare() error {
-	if s.baseline == nil {
+	if s.table.Baseline == nil {
 		return nil
 	}
 	var exceeded, missing error
 	var quantities []string
-	for _, r := range s.results {
+	for _, r := range s.table.Results {
 		if r.Failure != nil {
 			continue
 		}
-		old := s.baseline.Find(r)
+		old := s.table.Baseline.Find(r)
 		if old == nil {
 			if !s.Renew {
 				s.Notef("note: %s is not in %s", r.Key(), s.Baseline)
@@ -465,7 +463,7 @@ func (s *survey) compare() error {
 			continue
 		}
 
-		c := measure.Compare(old, r, s.limits)
+		c := measure.Compare(old, r, s.table.Limits)
 		exceeded = cmp.Or(exceeded, c.Err(r))
 		for _, change := range c.Changes {
 			if change.Exceeds && !slices.Contains(quantities, change.Quantity) {
@@ -499,8 +497,8 @@ func (s *survey) compare() error {
 // noteUnmeasured names the results of the baseline that have none now.
 func (s *survey) noteUnmeasured() {
 	var keys []string
-	for _, old := range s.baseline.Results {
-		if !slices.ContainsFunc(s.results, func(r *measure.Result) bool { return r.Key() == old.Key() }) {
+	for _, old := range s.table.Baseline.Results {
+		if !slices.ContainsFunc(s.table.Results, func(r *measure.Result) bool { return r.Key() == old.Key() }) {
 			keys = append(keys, old.Key())
 		}
 	}
@@ -516,7 +514,7 @@ func (s *survey) write(ctx context.Context) error {
 		to             func(io.Writer) error
 	}{
 		{"OUTPUT", s.Output, s.writePage},
-		{"CSV", s.CSV, func(w io.Writer) error { return measure.WriteCSV(w, s.results) }},
+		{"CSV", s.CSV, s.table.WriteCSV},
 	} {
 		if x.path == "" {
 			continue
@@ -534,7 +532,7 @@ func (s *survey) write(ctx context.Context) error {
 // update writes the results without those that failed into the baseline, if there are any.
 func (s *survey) update(ctx context.Context) error {
 	var kept []*measure.Result
-	for _, r := range s.results {
+	for _, r := range s.table.Results {
 		if r.Failure == nil && r.Err() == nil {
 			kept = append(kept, r)
 			continue
@@ -554,7 +552,7 @@ func (s *survey) update(ctx context.Context) error {
 // writePage writes OUTPUT, in the form of its ending.
 func (s *survey) writePage(w io.Writer) error {
 	if filepath.Ext(s.Output) == ".md" {
-		return measure.WriteMarkdown(w, s.results, s.baseline, s.limits)
+		return s.table.WriteMarkdown(w)
 	}
-	return report.Measurements{Results: s.results, Baseline: s.baseline, Limits: s.limits}.WriteHTML(w)
+	return report.Measurements{Table: s.table}.WriteHTML(w)
 }

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -88,12 +87,12 @@ func reportBaseline(c *console.Console, v reportInputs) error {
 	}
 	p := tuning.Pages{Console: c, ReportInputs: v.ReportInputs}
 	p.Describe = "of " + valuetext.Count(len(b.Results), "measurement")
-	return writeMeasurements(p, report.Measurements{Results: b.Results})
+	return writeMeasurements(p, report.Measurements{Table: measure.Table{Results: b.Results}})
 }
 
 func writeMeasurements(p tuning.Pages, x report.Measurements) error {
 	p.Line = jsonlines.Report{Candidates: len(x.Results)}
-	return p.Write(x.WriteHTML, func(w io.Writer) error { return measure.WriteCSV(w, x.Results) })
+	return p.Write(x.WriteHTML, x.WriteCSV)
 }
 
 // reportProject builds the project of the inputs, and writes its size and the wear of its board's devices.

@@ -195,7 +195,7 @@ func chosenSet(ctx context.Context, j *job, m *mlf.Model, digest string) (set *m
 	case files.Expected != "" || files.Labels != "":
 		return nil, "", noSet()
 	case digest == samples.Digest():
-		set, err = bundledSet(m)
+		set, err = bundledSet(ctx, m)
 		return set, "the bundled test set", err
 	default:
 		return nil, "", nil
@@ -216,14 +216,15 @@ func checkCompared(j *job, s *measure.Set) error {
 }
 
 // bundledSet returns the test set of the bundled model.
-func bundledSet(m *mlf.Model) (*measure.Set, error) {
+func bundledSet(ctx context.Context, m *mlf.Model) (*measure.Set, error) {
 	t, err := samples.LoadTestSet()
 	if err != nil {
 		return nil, err
 	}
-	return measure.NewSet([]ndarray.Named{
+	arrays := []ndarray.Named{
 		{Name: m.Inputs[0].Name, Array: t.Images}, {Name: "output0", Array: t.Logits}, {Name: "labels", Array: t.Labels},
-	}, m)
+	}
+	return measure.ReadSet(ctx, measure.Files{Arrays: arrays}, m)
 }
 
 // printValidation prints a result and writes OUTPUT. failed is why the device did not run the whole set.

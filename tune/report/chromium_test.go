@@ -248,7 +248,7 @@ func checkDrawings(t *testing.T, f found, runs []Run, colour func(int) string) {
 func TestBrowserRendersMeasurements(t *testing.T) {
 	results, b := measurements()
 	var page strings.Builder
-	x := Measurements{Results: results, Baseline: b, Wear: []device.DeviceWear{worn()}}
+	x := Measurements{Table: measure.Table{Results: results, Baseline: b}, Wear: []device.DeviceWear{worn()}}
 	if err := x.WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestPictures(t *testing.T) {
 		"fault.png":  {b.Results[3:], 360, 1000, []string{"--blink-settings=preferredColorScheme=0"}},
 	} {
 		var page strings.Builder
-		if err := (Measurements{Results: p.results}).WriteHTML(&page); err != nil {
+		if err := (Measurements{Table: measure.Table{Results: p.results}}).WriteHTML(&page); err != nil {
 			t.Fatal(err)
 		}
 		screen := filepath.Join(t.TempDir(), name)

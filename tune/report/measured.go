@@ -17,11 +17,9 @@ import (
 
 // Measurements are results of package measure, and what a page shows beside them.
 type Measurements struct {
-	Title    string // "": "Measurements"
-	Results  []*measure.Result
-	Baseline *measure.Baseline   // with which the results are compared; nil: none
-	Limits   measure.Limits      // of the comparison
-	Wear     []device.DeviceWear // of devices; their names are those of the ledger
+	measure.Table
+	Title string              // "": "Measurements"
+	Wear  []device.DeviceWear // of devices; their names are those of the ledger
 }
 
 // largestSymbols is the number of functions, constants and variables that the page lists for a model.
@@ -32,7 +30,7 @@ const largestSymbols = 20
 // much; then the wear of each device. It is as the function WriteHTML's page: in one file, without script, safe for any
 // names. Its errors are those of drawing.
 func (x Measurements) WriteHTML(w io.Writer) error {
-	rows := measure.Rows(x.Results, x.Baseline)
+	rows := x.Rows()
 	head := section{Blocks: []block{{Table: &table{rows[0], rows[1:]}}}}
 
 	p := page{

@@ -45,7 +45,7 @@ func measurements() ([]*measure.Result, *measure.Baseline) {
 func TestMeasurements(t *testing.T) {
 	results, b := measurements()
 	var page strings.Builder
-	x := Measurements{Results: results, Baseline: b, Wear: []device.DeviceWear{worn()}}
+	x := Measurements{Table: measure.Table{Results: results, Baseline: b}, Wear: []device.DeviceWear{worn()}}
 	if err := x.WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
@@ -75,14 +75,14 @@ func TestMeasurements(t *testing.T) {
 	}
 	checkElements(t, text)
 	page.Reset()
-	if err := (Measurements{Results: results[:1]}).WriteHTML(&page); err != nil ||
+	if err := (Measurements{Table: measure.Table{Results: results[:1]}}).WriteHTML(&page); err != nil ||
 		!strings.Contains(page.String(), "fewer than two results") || strings.Contains(page.String(), "Before:") {
 		t.Errorf("%v\n%s", err, page.String())
 	}
 	page.Reset()
 	built := *results[0]
 	built.Cost, built.Operators = measure.Cost{}, nil
-	x = Measurements{Title: "Build", Results: []*measure.Result{&built}}
+	x = Measurements{Title: "Build", Table: measure.Table{Results: []*measure.Result{&built}}}
 	if err := x.WriteHTML(&page); err != nil || strings.Contains(page.String(), "pareto") ||
 		!strings.Contains(page.String(), "<h1>Build</h1>") || !strings.Contains(page.String(), "parts-1") {
 		t.Errorf("%v\n%s", err, page.String())
