@@ -62,7 +62,7 @@ type Board struct {
 	Include      []Source `json:"include,omitzero" merge:"append" is:"folder"`    // folders in which C files find headers; accumulates
 	Settings     []Source `json:"settings,omitzero" merge:"append" is:"path"`     // files of settings for an operating system's build; accumulates
 	Libraries    []Source `json:"libraries,omitzero" merge:"append" is:"library"` // names of libraries, or their folders; accumulates
-	PostLink     PostLink `json:"post_link,omitzero" is:"command"`                // a command that writes the image to flash, from the linked one
+	PostLink     postLink `json:"post_link,omitzero" is:"command"`                // a command that writes the image to flash, from the linked one
 
 	// the chip's pins that its port can raise, as ranges with the names in its manual: "PA0-15"
 	Pins []string `json:"pins,omitzero"`
@@ -74,19 +74,19 @@ type Board struct {
 	Functions []Function `json:"functions,omitzero" merge:"append" key:"Name"` // C functions of the port that the host finds by name; accumulates
 
 	// numbers of the port that the manufacturer's SVD file of the chip lacks or has wrong; accumulates
-	SVDExcept []SVDExcept `json:"svd_except,omitzero" merge:"append"`
+	SVDExcept []svdExcept `json:"svd_except,omitzero" merge:"append"`
 
 	// the core's clock in Hz after the port has set it, which the device must report; 0 if unknown
 	CoreHz   int      `json:"core_hz,omitzero" is:"0..2147483648"`
-	Timer    Timer    `json:"timer,omitzero"`    // what the firmware measures time with
-	Platform Platform `json:"platform,omitzero"` // what boardsmith.platform must return
+	Timer    timer    `json:"timer,omitzero"`    // what the firmware measures time with
+	Platform platform `json:"platform,omitzero"` // what boardsmith.platform must return
 	// false: its time does not follow the host's, as in an emulator that counts instructions, where it is the default
 	HostClock *bool `json:"host_clock,omitzero"`
 
 	// the chip's identification register, checked before anything is erased
 	Identification Identification `json:"identification,omitzero"`
 
-	Toolchain Toolchain `json:"toolchain,omitzero"`
+	Toolchain toolchain `json:"toolchain,omitzero"`
 	ELF       ELF       `json:"elf,omitzero"`
 	Link      Link      `json:"link,omitzero"`
 	Flash     Flash     `json:"flash,omitzero"`
@@ -101,8 +101,8 @@ type Board struct {
 	chip *Board // what its chip file and the levels above it have; nil without one
 }
 
-// An SVDExcept names macros, or addresses as they are written, that need not fit the SVD file of the chip.
-type SVDExcept struct {
+// An svdExcept names macros, or addresses as they are written, that need not fit the SVD file of the chip.
+type svdExcept struct {
 	Names  []string `json:"names,omitzero" is:"required text"`
 	Reason string   `json:"reason,omitzero" is:"required"`
 }
@@ -143,8 +143,8 @@ type Sectors struct {
 	Size  Number `json:"size,omitzero" is:"required 2^n"` // bytes
 }
 
-// A Toolchain names a board's compiler.
-type Toolchain struct {
+// A toolchain names a board's compiler.
+type toolchain struct {
 	CC      string `json:"cc,omitzero"`      // the compiler, as in "arm-none-eabi-gcc"
 	AR      string `json:"ar,omitzero"`      // the archiver
 	Install string `json:"install,omitzero"` // one command that installs both on Debian, for messages
@@ -162,14 +162,14 @@ type ELF struct {
 	Arch string `json:"arch,omitzero"`
 }
 
-// A Timer is the counter that times are measured with.
-type Timer struct {
+// A timer is the counter that times are measured with.
+type timer struct {
 	Kind string `json:"kind,omitzero" is:"chip|mcycle|mtime|systick"` // systick, mtime, mcycle; chip: a timer of the chip's own
 	Hz   int    `json:"hz,omitzero" is:"0..2147483648"`               // counts in a second; 0 means the core's clock
 }
 
-// A Platform is the expected answer of boardsmith.platform. Unset fields are not compared.
-type Platform struct {
+// A platform is the expected answer of boardsmith.platform. Unset fields are not compared.
+type platform struct {
 	ICache     *bool   `json:"icache,omitzero"`
 	DCache     *bool   `json:"dcache,omitzero"`
 	Prefetch   *bool   `json:"prefetch,omitzero"`
@@ -323,7 +323,7 @@ func (l Link) BitRate() int {
 }
 
 // Objcopy returns the toolchain's program that converts ELF files.
-func (t Toolchain) Objcopy() string {
+func (t toolchain) Objcopy() string {
 	if prefix, ok := strings.CutSuffix(t.CC, "gcc"); ok {
 		return prefix + "objcopy"
 	}

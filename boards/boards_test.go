@@ -96,7 +96,7 @@ func TestShippedChips(t *testing.T) {
 		if !code.Nonvolatile || len(code.Sectors) == 0 || code.EraseCycles == 0 {
 			t.Errorf("%s: code in region %+v without sectors or rated erases", n, code)
 		}
-		if b.Link.USB == "" || b.Flash.Programmer == "none" || b.Platform == (Platform{}) {
+		if b.Link.USB == "" || b.Flash.Programmer == "none" || b.Platform == (platform{}) {
 			t.Errorf("%s: link %+v, flash %+v, platform %+v", n, b.Link, b.Flash, b.Platform)
 		}
 	}

@@ -14,15 +14,15 @@ import (
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
-// A PostLink is a command that is run on the linked image, for instance to sign it: a program and its arguments. What
+// A postLink is a command that is run on the linked image, for instance to sign it: a program and its arguments. What
 // it writes is flashed. The zero value means that there is none.
-type PostLink struct {
+type postLink struct {
 	Words []string
 	Dir   string // the folder of the board file that has it, absolute; "" in a project
 }
 
 // UnmarshalJSON decodes the command from its list of words.
-func (c *PostLink) UnmarshalJSON(b []byte) error { return unmarshalInner(b, &c.Words) }
+func (c *postLink) UnmarshalJSON(b []byte) error { return unmarshalInner(b, &c.Words) }
 
 // unmarshalInner is json.Unmarshal for one value of a file. A wrong type then has no offset, because that would be in
 // the value, not in the file; the decoder of the file adds the field.
@@ -36,13 +36,13 @@ func unmarshalInner(b []byte, to any) error {
 }
 
 // MarshalJSON encodes the words only.
-func (c PostLink) MarshalJSON() ([]byte, error) { return json.Marshal(c.Words) }
+func (c postLink) MarshalJSON() ([]byte, error) { return json.Marshal(c.Words) }
 
 // IsZero reports whether there is no command.
-func (c PostLink) IsZero() bool { return len(c.Words) == 0 }
+func (c postLink) IsZero() bool { return len(c.Words) == 0 }
 
 // Writes returns the word for the file that the command writes, OutBinWord or OutHexWord.
-func (c PostLink) Writes() string {
+func (c postLink) Writes() string {
 	if slices.ContainsFunc(c.Words, func(w string) bool { return strings.Contains(w, boardfile.OutHexWord) }) {
 		return boardfile.OutHexWord
 	}
@@ -50,7 +50,7 @@ func (c PostLink) Writes() string {
 }
 
 // Variables returns the names of the environment variables that words of the command stand for, each once.
-func (c PostLink) Variables() (names []string) {
+func (c postLink) Variables() (names []string) {
 	for _, w := range c.Words {
 		if name, ok := strings.CutPrefix(w, "$"); ok && !slices.Contains(names, name) {
 			names = append(names, name)

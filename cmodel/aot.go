@@ -188,7 +188,7 @@ func (g *model) addWorkspace(w workspace) argument {
 }
 
 // headerPool returns the argument for a pool of the C interface.
-func (g *model) headerPool(p mlf.Pool) argument {
+func (g *model) headerPool(p mlf.Buffer) argument {
 	switch {
 	case p.Data != "":
 		g.Header = path.Base(g.M.Headers[0].Name)

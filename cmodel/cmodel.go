@@ -24,7 +24,7 @@ import (
 // Options are the choices for one model. The zero value is the normal case.
 type Options struct {
 	// The target of a library that is compiled with the headers; nil if only sources are made.
-	Target *Target
+	Target *target
 
 	// Parameters lie in RAM, where the firmware may replace them; by default they are constants. Only graph models with
 	// parameters beside the code have such parameters.
@@ -42,16 +42,16 @@ type Code struct {
 	Sources   []mlf.File // files of the archive to compile with it
 	Objects   []mlf.File // files of the archive to link with it
 	Headers   []mlf.File // files of the archive that the sources may include
-	Renamed   []Renamed
+	Renamed   []renamed
 	Unsure    []string // reasons why a run may need more memory than the workspaces have
 
 	example string // of main.c
-	target  *Target
+	target  *target
 	model   *model
 }
 
-// A Renamed is a name that is not the same in C.
-type Renamed struct {
+// A renamed is a name that is not the same in C.
+type renamed struct {
 	Kind   string `json:"kind"` // "model", "input", "output", "workspace" or "device"
 	Name   string `json:"name"`
 	CName  string `json:"c_name"`
@@ -86,8 +86,8 @@ type model struct {
 	Header          string     // file name of TVM's header, "" if the C does not include it
 	Graph           *graphCode
 	RAM             bool
-	Target          *Target
-	Renamed         []Renamed
+	Target          *target
+	Renamed         []renamed
 	Unsure          []string
 }
 

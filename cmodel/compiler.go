@@ -40,7 +40,7 @@ const CompiledLibrary = "lib/libmodels.a"
 // A Compiler compiles models for a board. It may be used from many goroutines.
 type Compiler struct {
 	Board  *boards.Board
-	Target *Target // what its headers check
+	Target *target // what its headers check
 
 	Headers  []string       // absolute paths of further folders in which #include searches: those of libraries
 	Unsure   []string       // reasons why models that use these libraries may need more memory than computed

@@ -27,8 +27,8 @@ type description struct {
 	Graph      *jsonGraph      `json:"graph,omitempty"`
 	Sources    []string        `json:"sources"`
 	Objects    []string        `json:"objects"`
-	Renamed    []Renamed       `json:"renamed"`
-	Target     *Target         `json:"target,omitempty"`
+	Renamed    []renamed       `json:"renamed"`
+	Target     *target         `json:"target,omitempty"`
 }
 
 type jsonTensor struct {
@@ -60,7 +60,7 @@ func (g *model) description(code *Code) description {
 		Format: g.Archive.Version, Entry: g.Entry, Bytes: g.BufferBytes(),
 		Inputs: jsonTensors(g.Inputs), Outputs: jsonTensors(g.Outputs), Sources: []string{}, Objects: []string{},
 		Workspaces: append([]workspace{}, g.Workspaces...), Devices: append([]device{}, g.Devices...), // [], not null
-		Renamed: append([]Renamed{}, g.Renamed...), Target: g.Target,
+		Renamed: append([]renamed{}, g.Renamed...), Target: g.Target,
 	}
 
 	for _, f := range code.Sources {

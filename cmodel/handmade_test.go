@@ -389,8 +389,8 @@ int32_t tvmgen_net_run(struct tvmgen_net_inputs* inputs, struct tvmgen_net_outpu
 		Name: "net", Style: "full-model", Executor: mlf.AOT, Interface: "c", ABI: mlf.ABIUnpacked,
 		Inputs: []mlf.Tensor{vector("x", int8s, 4)}, Outputs: []mlf.Tensor{vector("y", int8s, 4)},
 		Header: &mlf.Header{
-			Name: "net", Inputs: []mlf.Field{{Name: "x", Bytes: 4}}, Outputs: []mlf.Field{{Name: "y", Bytes: 4}},
-			Pools: []mlf.Pool{
+			Name: "net", Inputs: []mlf.Buffer{{Name: "x", Bytes: 4}}, Outputs: []mlf.Buffer{{Name: "y", Bytes: 4}},
+			Pools: []mlf.Buffer{
 				{Name: "weights", Bytes: 4, Data: "TVMGEN_NET_WEIGHTS_CONSTANT_POOL_DATA"},
 				{Name: "sram", Bytes: 32},
 				{Name: "unused"},
@@ -480,8 +480,8 @@ int32_t tvmgen_net_run(struct tvmgen_net_workspace_pools* workspace_pools) {
 		Name: "net", Style: "full-model", Executor: mlf.AOT, Interface: "c", ABI: mlf.ABIUnpacked,
 		Inputs: []mlf.Tensor{vector("x", int8s, 4)}, Outputs: []mlf.Tensor{vector("y", int8s, 4)},
 		Header: &mlf.Header{
-			Name: "net", Inputs: []mlf.Field{{Name: "x"}}, Outputs: []mlf.Field{{Name: "y"}}, Mapped: true,
-			Pools: []mlf.Pool{{Name: "sram", Bytes: 32}}, Run: []string{"workspace_pools"},
+			Name: "net", Inputs: []mlf.Buffer{{Name: "x"}}, Outputs: []mlf.Buffer{{Name: "y"}}, Mapped: true,
+			Pools: []mlf.Buffer{{Name: "sram", Bytes: 32}}, Run: []string{"workspace_pools"},
 		},
 		Headers: []mlf.File{{Name: "codegen/host/include/tvmgen_net.h", Data: []byte(header)}},
 		Sources: []mlf.File{{Name: "codegen/host/src/net_lib0.c", Data: []byte(source)}},

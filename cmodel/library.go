@@ -11,8 +11,8 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-// A Target is what a library of compiled models was compiled for.
-type Target struct {
+// A target is what a library of compiled models was compiled for.
+type target struct {
 	Board    string   `json:"board"`
 	Compiler string   `json:"compiler"` // the first line of its --version
 	Flags    []string `json:"flags"`
@@ -46,7 +46,7 @@ func isExtension(macro string) bool {
 }
 
 // newTarget makes a Target of the macros that a compiler prints by -dM -E.
-func newTarget(board, compiler string, flags []string, predefined string) *Target {
+func newTarget(board, compiler string, flags []string, predefined string) *target {
 	defined := map[string]string{}
 	for line := range strings.Lines(predefined) {
 		if words := strings.SplitN(strings.TrimSpace(line), " ", 3); len(words) == 3 && words[0] == "#define" {
@@ -54,7 +54,7 @@ func newTarget(board, compiler string, flags []string, predefined string) *Targe
 		}
 	}
 
-	t := &Target{Board: board, Compiler: compiler, Flags: append([]string{}, flags...), FloatABI: "soft"}
+	t := &target{Board: board, Compiler: compiler, Flags: append([]string{}, flags...), FloatABI: "soft"}
 	extensions := slices.DeleteFunc(slices.Sorted(maps.Keys(defined)), func(m string) bool { return !isExtension(m) })
 	for _, name := range slices.Concat(abiMacros, featureMacros, extensions) {
 		// Of an ABI, also a macro that is not defined is checked.
@@ -78,7 +78,7 @@ func newTarget(board, compiler string, flags []string, predefined string) *Targe
 }
 
 // Check returns the header that fails to compile for another core or calling convention.
-func (t *Target) Check() mlf.File {
+func (t *target) Check() mlf.File {
 	var b strings.Builder
 	fmt.Fprintf(&b, `// SPDX-License-Identifier: 0BSD
 //

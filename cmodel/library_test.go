@@ -58,7 +58,7 @@ func TestSameFile(t *testing.T) {
 		}
 		return c
 	}
-	compiled := cmodel.Options{Target: &cmodel.Target{Board: "host"}}
+	compiled := cmodel.Options{Target: cmodel.TargetOf("host")}
 	for _, x := range []struct {
 		codes []*cmodel.Code
 		want  string // in the error; "": none

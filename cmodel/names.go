@@ -32,13 +32,13 @@ var compilers = regexp.MustCompile(`^_[A-Z_]`)
 const whyReserved = "a reserved name of C or C++"
 
 // A namer collects the names that differ in C.
-type namer struct{ renamed []Renamed }
+type namer struct{ renamed []renamed }
 
 // model returns a model's name in C. It always follows a prefix, so that a keyword or a digit is no problem.
 func (n *namer) model(name string) string {
 	c := spelling.Sanitize(name)
 	if c != name {
-		n.renamed = append(n.renamed, Renamed{"model", name, c, "characters that C does not allow"})
+		n.renamed = append(n.renamed, renamed{"model", name, c, "characters that C does not allow"})
 	}
 	return c
 }
@@ -81,7 +81,7 @@ func (g *group) add(name string) (c, macro string) {
 	macro = strings.ToUpper(unique)
 	g.macros = append(g.macros, macro)
 	if unique != name {
-		g.of.renamed = append(g.of.renamed, Renamed{g.kind, name, unique, reason})
+		g.of.renamed = append(g.of.renamed, renamed{g.kind, name, unique, reason})
 	}
 	return unique, macro
 }

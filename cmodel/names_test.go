@@ -55,7 +55,10 @@ func TestMacroNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		renamed := slices.ContainsFunc(c.Renamed, func(r cmodel.Renamed) bool { return r.Name == m[1] && r.CName != m[1] })
+		renamed := false
+		for _, r := range c.Renamed {
+			renamed = renamed || r.Name == m[1] && r.CName != m[1]
+		}
 		if !renamed {
 			t.Errorf("an input keeps the name of the macro %s", m[1])
 		}
@@ -90,7 +93,7 @@ func TestManyDevices(t *testing.T) {
 		Name: "net", Style: "full-model", Executor: mlf.AOT, Interface: "c", ABI: mlf.ABIUnpacked,
 		Inputs: []mlf.Tensor{vector("x", int8s, 4)}, Outputs: []mlf.Tensor{vector("y", int8s, 4)},
 		Header: &mlf.Header{
-			Name: "net", Inputs: []mlf.Field{{Name: "x"}}, Outputs: []mlf.Field{{Name: "y"}},
+			Name: "net", Inputs: []mlf.Buffer{{Name: "x"}}, Outputs: []mlf.Buffer{{Name: "y"}},
 			Run: []string{"inputs", "outputs", "devices"},
 		},
 		Headers: []mlf.File{{Name: "codegen/host/include/tvmgen_net.h"}},

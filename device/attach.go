@@ -70,7 +70,7 @@ func (d *Device) attach(ctx context.Context, programmer, which string) (err erro
 
 	err = a.Lease(ctx, leases, d.desk.Wait, flasher.Config{
 		AnyChip: d.desk.Reflash, Find: d.desk.tool, Log: d.desk.log(),
-		Step: func(s string) { d.desk.Progress.Report(ProgressEvent{Step: "flash", Detail: s}) },
+		Step: func(s string) { d.desk.Report(ProgressEvent{Step: "flash", Detail: s}) },
 	})
 	if err != nil {
 		return err

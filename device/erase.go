@@ -19,7 +19,7 @@ func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
 			d.board.Name)
 	}
 
-	d.desk.Progress.Report(ProgressEvent{Step: "erase", Detail: d.board.Name})
+	d.desk.Report(ProgressEvent{Step: "erase", Detail: d.board.Name})
 	f := flashing{d: d, power: powerCycle{d: d}, facts: flashplan.Facts{Image: flashplan.Blank(d.board)}}
 	if len(f.facts.Image.Sectors) == 0 {
 		return FlashReport{}, failure.New(failure.Config,

@@ -35,7 +35,7 @@ func (d *Device) Flash(ctx context.Context, i *image.Image) (FlashReport, error)
 		return FlashReport{}, err
 	}
 
-	d.desk.Progress.Report(ProgressEvent{Step: "flash", Detail: d.board.Name})
+	d.desk.Report(ProgressEvent{Step: "flash", Detail: d.board.Name})
 	if d.attachment == nil {
 		return FlashReport{Reason: "the image is loaded when the link opens"}, nil
 	}
@@ -241,7 +241,7 @@ func (f *flashing) complete(ctx context.Context, restarted bool) error {
 // verifyBoot verifies that the new firmware runs. It repeats the query if the link was lost, and once after a power
 // cycle. Errors: class boot; those of verifyStarted.
 func (f *flashing) verifyBoot(ctx context.Context) (*flashplan.Answer, error) {
-	f.d.desk.Progress.Report(ProgressEvent{Step: "flash", Detail: "asking the new firmware"})
+	f.d.desk.Report(ProgressEvent{Step: "flash", Detail: "asking the new firmware"})
 	for attempt := 1; ; attempt++ {
 		answer, err := f.d.verifyStarted(ctx, f.facts.Image.Image)
 		if err == nil {

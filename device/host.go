@@ -14,9 +14,9 @@ type Host struct {
 	// folders whose boards/, templates/ and libraries/ are searched before the shipped ones; nil: none. The command line
 	// sets it from BOARDSMITH_PATH and boardsmith.json, which the libraries do not read
 	Path     []string
-	Log      hclog.Logger // nil: no log
-	Progress Progress     // called during steps, from any goroutine; nil: not called
-	Cache    *cache.Cache // builds and their images; nil: the user's cache, or none on a system without a cache folder
+	Log      hclog.Logger        // nil: no log
+	Progress func(ProgressEvent) // called during steps, from any goroutine; nil: not called
+	Cache    *cache.Cache        // builds and their images; nil: the user's cache, or none on a system without a cache folder
 }
 
 // A ProgressEvent is the progress of a step: generating, building, flashing, opening.
@@ -27,12 +27,9 @@ type ProgressEvent struct {
 	Total  int    // 0: unknown
 }
 
-// A Progress receives the events of steps, from any goroutine. A nil Progress receives none.
-type Progress func(ProgressEvent)
-
-// Report calls p unless it is nil.
-func (p Progress) Report(e ProgressEvent) {
-	if p != nil {
-		p(e)
+// Report calls Progress, if it is set.
+func (h *Host) Report(e ProgressEvent) {
+	if h.Progress != nil {
+		h.Progress(e)
 	}
 }

@@ -37,7 +37,7 @@ func (d *Device) Open(ctx context.Context, i *image.Image) (*rpc.Session, error)
 func openCycling[T any](
 	ctx context.Context, d *Device, i *image.Image, open func(context.Context, *image.Image) (*T, error),
 ) (*T, error) {
-	d.desk.Progress.Report(ProgressEvent{Step: "open", Detail: d.board.Name})
+	d.desk.Report(ProgressEvent{Step: "open", Detail: d.board.Name})
 
 	power := powerCycle{d: d}
 	for {

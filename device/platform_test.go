@@ -16,10 +16,9 @@ import (
 // TestPlatformDiffers: each setting that differs between board file and device is in the error.
 func TestPlatformDiffers(t *testing.T) {
 	t.Parallel()
-	b := &boards.Board{Name: "b", CoreHz: 216000000, Platform: boards.Platform{
-		ICache: new(true), DCache: new(true), WaitStates: new(7),
-		CPUID: new(boards.Number(0x411fc271)), FPU: new(true),
-	}}
+	b := &boards.Board{Name: "b", CoreHz: 216000000}
+	b.Platform.ICache, b.Platform.DCache, b.Platform.FPU = new(true), new(true), new(true)
+	b.Platform.WaitStates, b.Platform.CPUID = new(7), new(boards.Number(0x411fc271))
 	p := rpc.Platform{
 		CoreHz: new(uint32(16000000)), ICache: new(true), DCache: new(false), WaitStates: new(uint8(7)),
 		CPUID: new(uint32(0x411fc271)),
@@ -41,37 +40,39 @@ func TestPlatformDiffers(t *testing.T) {
 func TestClocksDiffer(t *testing.T) {
 	t.Parallel()
 	hz := func(n uint32) *uint32 { return &n }
-	systick, mcycle := boards.Timer{Kind: "systick"}, boards.Timer{Kind: "mcycle", Hz: 1000}
 	for _, c := range []struct {
 		name  string
 		core  int
-		timer boards.Timer
+		timer string
+		hz    int
 		p     rpc.Platform
 		want  string
 	}{
-		{"right", 25, systick, rpc.Platform{CoreHz: hz(25), TicksHz: hz(25)}, ""},
-		{"no clock in the board file", 0, systick, rpc.Platform{CoreHz: hz(25), TicksHz: hz(25)}, ""},
-		{"nothing reported", 25, mcycle, rpc.Platform{}, ""},
-		{"timer of its own", 25, boards.Timer{Kind: "chip"}, rpc.Platform{CoreHz: hz(25), TicksHz: hz(1)}, ""},
+		{"right", 25, "systick", 0, rpc.Platform{CoreHz: hz(25), TicksHz: hz(25)}, ""},
+		{"no clock in the board file", 0, "systick", 0, rpc.Platform{CoreHz: hz(25), TicksHz: hz(25)}, ""},
+		{"nothing reported", 25, "mcycle", 1000, rpc.Platform{}, ""},
+		{"timer of its own", 25, "chip", 0, rpc.Platform{CoreHz: hz(25), TicksHz: hz(1)}, ""},
 		{
 			"core", 50,
-			boards.Timer{Kind: "chip"},
+			"chip", 0,
 			rpc.Platform{CoreHz: hz(25), TicksHz: hz(1)},
 			"board b: core_hz is 50 in the board file, but 25 on the device",
 		},
 		{
-			"timer", 25, mcycle,
+			"timer", 25, "mcycle", 1000,
 			rpc.Platform{CoreHz: hz(25), TicksHz: hz(10)},
 			"board b: timer.hz is 1000 in the board file, but 10 on the device",
 		},
 		{
-			"systick counts the core's clock", 50, systick,
+			"systick counts the core's clock", 50, "systick", 0,
 			rpc.Platform{TicksHz: hz(25)},
 			"board b: timer.hz is 50 in the board file, but 25 on the device",
 		},
 	} {
 		text := ""
-		if err := comparePlatform(&boards.Board{Name: "b", CoreHz: c.core, Timer: c.timer}, c.p); err != nil {
+		b := &boards.Board{Name: "b", CoreHz: c.core}
+		b.Timer.Kind, b.Timer.Hz = c.timer, c.hz
+		if err := comparePlatform(b, c.p); err != nil {
 			text = err.Error()
 		}
 		if text != c.want {

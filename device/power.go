@@ -40,7 +40,7 @@ func (c *powerCycle) cycle(ctx context.Context, err error) bool {
 	c.done = true
 	log := c.d.desk.log()
 	log.Warn("the board does not respond: cycling its power", "command", a.Power, "error", err)
-	c.d.desk.Progress.Report(ProgressEvent{Step: "power", Detail: a.Power})
+	c.d.desk.Report(ProgressEvent{Step: "power", Detail: a.Power})
 
 	if err := c.d.runPowerCommand(ctx); err != nil {
 		log.Warn("its power was not cycled", "command", a.Power, "error", err)
@@ -62,7 +62,7 @@ func (d *Device) PowerCycle(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 
-	d.desk.Progress.Report(ProgressEvent{Step: "power", Detail: d.attachment.Power})
+	d.desk.Report(ProgressEvent{Step: "power", Detail: d.attachment.Power})
 	return true, d.runPowerCommand(ctx)
 }
 

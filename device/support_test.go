@@ -88,7 +88,7 @@ func built(t *testing.T, p *project.Project) *image.Image {
 type env struct {
 	Path     []string
 	Log      hclog.Logger
-	Progress device.Progress
+	Progress func(device.ProgressEvent)
 	Cache    *cache.Cache
 	Jobs     int
 

@@ -73,12 +73,12 @@ func checkKind(t *testing.T, name string, m *mlf.Model) {
 	if m.SystemLib == (m.Interface == "c") || (len(m.Functions) == 0) == m.SystemLib {
 		t.Errorf("%s: system library %v with functions %q", name, m.SystemLib, m.Functions)
 	}
-	pools := []mlf.Pool(nil)
+	pools := []mlf.Buffer(nil)
 	switch {
 	case variant == "aot_c_pools":
-		pools = []mlf.Pool{{Name: "sram", Bytes: 8128}}
+		pools = []mlf.Buffer{{Name: "sram", Bytes: 8128}}
 	case m.ABI == mlf.ABIPacked && len(m.Pools) == 1: // of the size that metadata.json says, and brought by the code
-		pools = []mlf.Pool{{Name: "global_workspace_1_var", Bytes: m.Workspace}}
+		pools = []mlf.Buffer{{Name: "global_workspace_1_var", Bytes: m.Workspace}}
 		if brought := m.ExecutorPools(); len(brought) > 0 {
 			t.Errorf("%s: the executor takes %v from the arena", name, brought)
 		}

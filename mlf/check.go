@@ -49,10 +49,10 @@ func (a *Archive) checkC(m *Model) error {
 	for _, group := range []struct {
 		kind   string
 		fields []string
-	}{{"inputs", fieldNames(h.Inputs)}, {"outputs", fieldNames(h.Outputs)}, {"pools", poolNames(h.Pools)}, {
-		"devices",
-		h.Devices,
-	}} {
+	}{
+		{"inputs", bufferNames(h.Inputs)}, {"outputs", bufferNames(h.Outputs)}, {"pools", bufferNames(h.Pools)},
+		{"devices", h.Devices},
+	} {
 		// TVM converts names to C, where two may become equal.
 		for i, name := range group.fields {
 			if slices.Contains(group.fields[:i], name) {
@@ -71,16 +71,9 @@ func (a *Archive) checkC(m *Model) error {
 	return nil
 }
 
-func fieldNames(fs []Field) (all []string) {
-	for _, f := range fs {
-		all = append(all, f.Name)
-	}
-	return all
-}
-
-func poolNames(ps []Pool) (all []string) {
-	for _, p := range ps {
-		all = append(all, p.Name)
+func bufferNames(list []Buffer) (all []string) {
+	for _, b := range list {
+		all = append(all, b.Name)
 	}
 	return all
 }

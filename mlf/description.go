@@ -18,7 +18,7 @@ import (
 // A description is a model's TVMMetadata.
 type description struct {
 	inputs, outputs []Tensor
-	pools           []Pool
+	pools           []Buffer
 	constantPools   int
 }
 
@@ -68,7 +68,7 @@ func parseDescription(src []byte) (*description, error) {
 		case "outputs":
 			d.outputs = append(d.outputs, t)
 		default:
-			d.pools = append(d.pools, Pool{Name: name, Bytes: t.Bytes})
+			d.pools = append(d.pools, Buffer{Name: name, Bytes: t.Bytes})
 		}
 	}
 
@@ -140,12 +140,12 @@ const ownPool = "global_workspace"
 
 // ExecutorPools returns the pools that the device's executor takes from the arena: those that the user named, and TVM's
 // own where the executor starts the model's main function.
-func (m *Model) ExecutorPools() []Pool {
+func (m *Model) ExecutorPools() []Buffer {
 	if m.ABI == ABIUnpacked {
 		return nil // the adapter provides them
 	}
 	if strings.HasSuffix(m.Entry, mainSuffix) {
 		return m.Pools
 	}
-	return slices.DeleteFunc(slices.Clone(m.Pools), func(p Pool) bool { return strings.HasPrefix(p.Name, ownPool) })
+	return slices.DeleteFunc(slices.Clone(m.Pools), func(p Buffer) bool { return strings.HasPrefix(p.Name, ownPool) })
 }

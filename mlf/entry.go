@@ -160,7 +160,7 @@ func merge(t, listed Tensor) Tensor {
 }
 
 // byField orders tensors as in the header's struct; fields have sanitised names.
-func byField(fields []Field, relay []Tensor, listed map[string]Tensor) ([]Tensor, error) {
+func byField(fields []Buffer, relay []Tensor, listed map[string]Tensor) ([]Tensor, error) {
 	var out []Tensor
 	for i, f := range fields {
 		t := Tensor{Name: f.Name, Bytes: f.Bytes}

@@ -233,7 +233,7 @@ func headerText(h *mlf.Header) string {
 		fmt.Fprintf(&b, "#define %s%s %v\n", strings.ToUpper("TVMGEN_"+h.Name+"_"+name), suffix, value)
 	}
 	structs := map[string][]string{"devices": h.Devices}
-	for kind, fields := range map[string][]mlf.Field{"inputs": h.Inputs, "outputs": h.Outputs} {
+	for kind, fields := range map[string][]mlf.Buffer{"inputs": h.Inputs, "outputs": h.Outputs} {
 		for _, f := range fields {
 			structs[kind] = append(structs[kind], f.Name)
 			macro(f.Name, "_SIZE", f.Bytes)

@@ -19,9 +19,9 @@ import (
 // A Header is what tvmgen_<m>.h declares.
 type Header struct {
 	Name    string // <m>: structs and functions begin with tvmgen_<m>
-	Inputs  []Field
-	Outputs []Field
-	Pools   []Pool
+	Inputs  []Buffer
+	Outputs []Buffer
+	Pools   []Buffer
 	Devices []string
 	Mapped  bool     // inputs and outputs lie in pools, at the places that tvmgen_<m>_map_inputs returns
 	Run     []string // the struct that each parameter of tvmgen_<m>_run points to: "inputs", "outputs", ...
@@ -34,18 +34,12 @@ func (h *Header) Adapter(function string) string { return "boardsmith_" + h.Name
 // CheckNames returns an error of class config for a member with the name of a keyword of C: no compiler accepts the
 // header then, so that only C that does not include it can run the model.
 func (h *Header) CheckNames() error {
-	names := slices.Concat(fieldNames(h.Inputs), fieldNames(h.Outputs), poolNames(h.Pools), h.Devices)
+	names := slices.Concat(bufferNames(h.Inputs), bufferNames(h.Outputs), bufferNames(h.Pools), h.Devices)
 	if i := slices.IndexFunc(names, spelling.IsKeyword); i >= 0 {
 		return failure.New(failure.Config, nextRename, "tvmgen_%s.h does not compile: its "+
 			"tensor, pool or device %s has the name of a keyword of C", h.Name, names[i])
 	}
 	return nil
-}
-
-// A Field is a pointer in a struct of inputs or outputs.
-type Field struct {
-	Name  string
-	Bytes int64 // 0 if unknown
 }
 
 var (
@@ -132,7 +126,7 @@ func (h *Header) checkPools(sizes map[string]int64) error {
 	for _, macro := range slices.Sorted(maps.Keys(sizes)) {
 		for _, ending := range []string{"_WORKSPACE_POOL_SIZE", "_CONSTANT_POOL_SIZE"} {
 			pool, ok := strings.CutSuffix(strings.TrimPrefix(macro, prefix), ending)
-			if ok && !slices.ContainsFunc(h.Pools, func(p Pool) bool { return strings.ToUpper(p.Name) == pool }) {
+			if ok && !slices.ContainsFunc(h.Pools, func(p Buffer) bool { return strings.ToUpper(p.Name) == pool }) {
 				return fmt.Errorf("%s belongs to no member of tvmgen_%s_workspace_pools", macro, h.Name)
 			}
 		}
@@ -159,13 +153,13 @@ func (h *Header) addField(kind, name string, sizes map[string]int64, macros map[
 	macro := strings.ToUpper("TVMGEN_" + h.Name + "_" + name)
 	switch kind {
 	case "inputs":
-		h.Inputs = append(h.Inputs, Field{name, sizes[macro+"_SIZE"]})
+		h.Inputs = append(h.Inputs, Buffer{Name: name, Bytes: sizes[macro+"_SIZE"]})
 	case "outputs":
-		h.Outputs = append(h.Outputs, Field{name, sizes[macro+"_SIZE"]})
+		h.Outputs = append(h.Outputs, Buffer{Name: name, Bytes: sizes[macro+"_SIZE"]})
 	case "devices":
 		h.Devices = append(h.Devices, name)
 	case "workspace_pools":
-		p := Pool{Name: name, Bytes: sizes[macro+"_WORKSPACE_POOL_SIZE"]}
+		p := Buffer{Name: name, Bytes: sizes[macro+"_WORKSPACE_POOL_SIZE"]}
 		// A pool of constants has its contents in a macro.
 		if macros[macro+"_CONSTANT_POOL_DATA"] {
 			p.Bytes, p.Data = sizes[macro+"_CONSTANT_POOL_SIZE"], macro+"_CONSTANT_POOL_DATA"

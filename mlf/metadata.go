@@ -329,7 +329,7 @@ func (a *Archive) readOperator(m *Model, raw *rawModel) error {
 	var written []bool
 	written, m.onlyTensors = a.readTIR(m.Entry, args)
 	for i, t := range args {
-		m.Arguments = append(m.Arguments, Argument{t, written[i]})
+		m.Arguments = append(m.Arguments, argument{t, written[i]})
 		if written[i] {
 			m.Outputs = append(m.Outputs, t)
 		} else {

@@ -79,17 +79,17 @@ func (t Tensor) Dims() []int64 {
 	return t.Shape
 }
 
-// An Argument is one of an operator's arguments.
-type Argument struct {
+// An argument is one of an operator's arguments.
+type argument struct {
 	Tensor
 	Output bool // the operator writes it
 }
 
-// A Pool is memory that the caller of a model provides (mlf.md §6).
-type Pool struct {
-	Name  string // the member of the struct of pools
-	Bytes int64  // bytes; 0: the model declares the pool but does not use it
-	Data  string // macro with a constant pool's initialiser; "" for workspace
+// A Buffer is memory that the caller of a model provides: a pool (mlf.md §6), or a tensor of the C interface.
+type Buffer struct {
+	Name  string // the member of the C interface's struct
+	Bytes int64  // 0: of a tensor, unknown; of a pool, the model declares it but does not use it
+	Data  string // macro with a constant pool's initialiser; "" for others
 }
 
 // A Model is one model of an archive.
@@ -101,7 +101,7 @@ type Model struct {
 	ABI       ABI
 	// operator style: the operator's function; ahead of time, packed: the function that the executor calls
 	Entry     string
-	Arguments []Argument // operator style: all of Entry's arguments, in order
+	Arguments []argument // operator style: all of Entry's arguments, in order
 
 	Sources []File // C and C++ sources, to be compiled
 	Objects []File // objects, to be linked as they are
@@ -112,10 +112,10 @@ type Model struct {
 	Inputs  []Tensor // in the order of the entry point's arguments; parameters are not among them
 	Outputs []Tensor // in the same order
 
-	Header    *Header // the C interface, nil without one
-	Pools     []Pool  // workspace that the entry gets as arguments, in their order
-	Workspace int64   // bytes of the model's temporaries, according to its metadata
-	Constants int64   // bytes of constants, according to its metadata
+	Header    *Header  // the C interface, nil without one
+	Pools     []Buffer // workspace that the entry gets as arguments, in their order
+	Workspace int64    // bytes of the model's temporaries, according to its metadata
+	Constants int64    // bytes of constants, according to its metadata
 
 	Examples []byte // .npz with inputs and expected outputs, as package measure reads it; nil without one
 	Compare  string // rule for comparing outputs with those of Examples, as measure.ParseRule reads it; "" without one

@@ -37,7 +37,7 @@ func (p *Project) Build(ctx context.Context) (*image.Image, error) {
 	}
 	defer t.Close()
 
-	p.builder.Progress.Report(device.ProgressEvent{Step: "build", Detail: "looking what has changed"})
+	p.builder.Report(device.ProgressEvent{Step: "build", Detail: "looking what has changed"})
 	b := p.newBuild(t)
 	if err := b.ReadInputs(ctx); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (p *Project) newBuild(t *workdir.Tree) *builddir.Build {
 	}
 
 	b.Progress = func(detail string, done, total int) {
-		p.builder.Progress.Report(device.ProgressEvent{Step: "build", Detail: detail, Done: done, Total: total})
+		p.builder.Report(device.ProgressEvent{Step: "build", Detail: detail, Done: done, Total: total})
 	}
 
 	b.Explain = func(err error, folder string) error {

@@ -347,7 +347,7 @@ func (p *Project) carryOut(ctx context.Context, t *workdir.Tree, pl *plan, d tod
 		if err := t.Place(staged(i), name); err != nil {
 			return err
 		}
-		p.builder.Progress.Report(device.ProgressEvent{Step: "generate", Detail: name, Done: i + 1, Total: len(d.write)})
+		p.builder.Report(device.ProgressEvent{Step: "generate", Detail: name, Done: i + 1, Total: len(d.write)})
 	}
 
 	for _, name := range d.remove {

@@ -15,7 +15,7 @@ import (
 // checkPools returns an error for a pool of the option place that the model does not have, and for one that is written
 // to in memory that is not RAM. A board file may name pools of other models.
 func checkPools(b *boards.Board, o boards.Options, m *mlf.Model) error {
-	var pools []mlf.Pool
+	var pools []mlf.Buffer
 
 	// Only the C interface names pools.
 	if m.ABI == mlf.ABIUnpacked && m.Header != nil {

@@ -502,10 +502,7 @@ func TestReadOnlyFolder(t *testing.T) {
 func FuzzProjectJSON(f *testing.F) {
 	corpus.Add(f)
 	s := projectfile.State{
-		Format: projectfile.Format, Board: projectfile.Board{
-			Name:  "host",
-			Board: boards.Board{Toolchain: boards.Toolchain{CC: "cc", AR: "ar"}},
-		},
+		Format: projectfile.Format, Board: projectfile.Board{Name: "host"},
 		Template: projectfile.Template{
 			Name: "baremetal",
 			Blueprint: blueprint.Blueprint{
@@ -515,6 +512,7 @@ func FuzzProjectJSON(f *testing.F) {
 		},
 		Files: map[string]string{"src/main.c": cachekey.Digest(nil)},
 	}
+	s.Board.Toolchain.CC, s.Board.Toolchain.AR = "cc", "ar"
 	good, err := s.Bytes()
 	if err != nil {
 		f.Fatal(err)

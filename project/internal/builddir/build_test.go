@@ -65,9 +65,10 @@ func newFixture(t *testing.T, more string, files map[string]string) *fixture {
 	t.Cleanup(tree.Close)
 	of := blueprint.Blueprint{Build: []string{"sh", "build.sh"}, ELF: "build/firmware.elf", Map: "build/firmware.map"}
 	state := &projectfile.State{
-		Board: projectfile.Board{Name: "b", Board: boards.Board{Name: "b", Toolchain: boards.Toolchain{CC: "own-cc"}}},
+		Board: projectfile.Board{Name: "b", Board: boards.Board{Name: "b"}},
 		Files: map[string]string{}, Template: projectfile.Template{Name: "t", Blueprint: of},
 	}
+	state.Board.Toolchain.CC = "own-cc"
 	f := &fixture{t: t, Build: &Build{
 		State: state, Tree: tree, Cache: cache.New(t.TempDir(), cache.Options{}), Log: hclog.NewNullLogger(), Jobs: 1,
 		Env: buildenv.Env{

@@ -181,7 +181,8 @@ func TestLibraries(t *testing.T) {
 	cc := filepath.Join(dir, "cc")
 	testkit.Must(t, os.WriteFile(cc, []byte("#!/bin/sh\necho \"$@\" >>"+dir+"/asked\n"+
 		"echo ' /usr/lib/collect2 -L"+dir+"/one \"-L"+dir+"/two\" a.o -lc -lnano -lm' >&2\n"), 0o755))
-	b := &boards.Board{CFlags: []string{"-mcpu=x"}, LDFlags: []string{"--specs=y"}, Toolchain: boards.Toolchain{CC: "cc"}}
+	b := &boards.Board{CFlags: []string{"-mcpu=x"}, LDFlags: []string{"--specs=y"}}
+	b.Toolchain.CC = "cc"
 	tools := &Tools{}
 	if all, err := tools.Libraries(t.Context(), cc, b); all != nil || err != nil {
 		t.Errorf("of a process: %v, %v", all, err)

@@ -68,11 +68,11 @@ type adaptedTensor struct {
 
 // An adaptedPool is a pool with the section that it lies in.
 type adaptedPool struct {
-	mlf.Pool
+	mlf.Buffer
 	Section string // "": memory of the arena, or where the model's constants are
 }
 
-func adaptPool(p mlf.Pool, placed map[string]string) adaptedPool {
+func adaptPool(p mlf.Buffer, placed map[string]string) adaptedPool {
 	switch {
 	case placed[p.Name] == "":
 		return adaptedPool{p, ""}

@@ -92,8 +92,10 @@ func TestPostLinkFitted(t *testing.T) {
 func signing(t *testing.T, words ...string) Command {
 	t.Helper()
 	of := &blueprint.Blueprint{ELF: "build/firmware.elf"}
+	b := &boards.Board{}
+	b.PostLink.Words = words
 	return Command{
-		Template: of, Board: &boards.Board{PostLink: boards.PostLink{Words: words}},
+		Template: of, Board: b,
 		Env: buildenv.Env{Template: of, Dir: t.TempDir(), Tools: &buildenv.Tools{}}, Log: hclog.NewNullLogger(),
 	}
 }
@@ -210,7 +212,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	c.Board.PostLink = boards.PostLink{}
+	c.Board.PostLink.Words = nil
 	testkit.Must(t, c.Run(t.Context(), project, t.TempDir(), nil)) // no command
 	c.Board.PostLink.Words = []string{"false", "{out.bin}"}
 	image := filepath.Join(project.Dir, "build", "firmware.elf")
@@ -277,7 +279,7 @@ func TestKey(t *testing.T) {
 		if tool, err := c.Tool(t.Context()); tool != nil || err != nil {
 			t.Errorf("%+v, %v", tool, err)
 		}
-		c.Board.PostLink = boards.PostLink{}
+		c.Board.PostLink.Words = nil
 	}
 	b := cachekey.New("k")
 	if c.AddTo(b); b.Key() != cachekey.New("k").Key() {

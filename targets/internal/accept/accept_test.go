@@ -389,9 +389,9 @@ func TestDigestOfFiles(t *testing.T) {
 		Sources: []boards.Source{at("port/a.c"), {Name: "port/of_the_template.c"}}, LinkerScript: at("a.ld"),
 		Startup: at("start.S"), Include: []boards.Source{at("inc")},
 		Libraries: []boards.Source{at("./lib"), {Name: "known", Dir: dir}},
-		PostLink:  boards.PostLink{Words: []string{"{board}/sign.sh", "{elf}", "{out.bin}"}, Dir: dir},
 		Link:      boards.Link{Args: []string{"{board}/sim.txt"}, Dir: dir},
 	}
+	b.PostLink.Words, b.PostLink.Dir = []string{"{board}/sign.sh", "{elf}", "{out.bin}"}, dir
 	names := []string{"port/a.c", "a.ld", "start.S", "inc/a.h", "lib/library.json", "lib/src/x.def", "sign.sh", "sim.txt"}
 	digests := map[string]bool{}
 	write := func(name, text string) bool {

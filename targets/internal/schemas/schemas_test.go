@@ -83,8 +83,8 @@ var own = map[reflect.Type]*jsonschema.Schema{
 		{Type: "integer", Minimum: jsonschema.Ptr(0.0)},
 		{Type: "string", Pattern: "^(0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO]?[0-7_]*|[1-9][0-9_]*)$"},
 	}},
-	reflect.TypeFor[boards.Source]():   {Type: "string"},
-	reflect.TypeFor[boards.PostLink](): {Type: "array", Items: &jsonschema.Schema{Type: "string"}},
+	reflect.TypeFor[boards.Source]():        {Type: "string"},
+	reflect.TypeOf(boards.Board{}.PostLink): {Type: "array", Items: &jsonschema.Schema{Type: "string"}},
 	reflect.TypeFor[boardsmithjson.OptionList](): {Type: "object", AdditionalProperties: &jsonschema.Schema{
 		Types: []string{"string", "number", "boolean"},
 	}},
