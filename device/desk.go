@@ -55,9 +55,6 @@ type DeskFile = desk.File
 // Notes.
 type DeskDevice = desk.Entry
 
-// A DeskLink is how a device was attached when it was saved: Kind, Path, Interface, USB, Serial and Address.
-type DeskLink = desk.Link
-
 // ReadDeskFile reads a desk.json. A missing file counts as empty. An invalid one is an error of class config.
 func ReadDeskFile(path string) (*DeskFile, error) { return desk.ReadFile(path) }
 

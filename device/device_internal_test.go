@@ -169,8 +169,8 @@ func TestDevicesListsRemote(t *testing.T) {
 	attachedtest.SetPorts(t)
 	k := testDesk(t)
 	k.File = &DeskFile{Devices: []DeskDevice{
-		{Name: "left", Board: "kiln", Link: DeskLink{Kind: "tcp", Address: "left:1"}},
-		{Name: "right", Board: "kiln", Probe: "S1", Link: DeskLink{Kind: "tcp", Address: "right:1"}},
+		{Name: "left", Board: "kiln", Link: desk.Link{Kind: "tcp", Address: "left:1"}},
+		{Name: "right", Board: "kiln", Probe: "S1", Link: desk.Link{Kind: "tcp", Address: "right:1"}},
 	}}
 	list, err := k.Devices(t.Context())
 	must(t, err)

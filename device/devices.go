@@ -69,7 +69,7 @@ func (k *Desk) emulatedChips(ctx context.Context, stateDir string, b *boards.Boa
 type Identity struct {
 	Probe    string // serial of the probe; "" if it has none
 	Port     string // of its UART; the address of a link over TCP
-	Link     DeskLink
+	Link     desk.Link // how it is attached: Kind, Path, Interface, USB, Serial and Address
 	Shared   bool   // another attached probe has the same serial
 	Responds bool   // boardsmith firmware answered
 	Chip     string // id of the chip in hexadecimal; "" if it has none or did not answer

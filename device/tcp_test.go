@@ -191,8 +191,8 @@ func TestTCPBoard(t *testing.T) {
 	}
 	must(t, link.Close())
 	id, err := d.Identify(t.Context())
-	at := device.DeskLink{Kind: "tcp", Address: address}
-	if err != nil || !id.Responds || id.BuildID != i.ID() || id.Port != address || id.Link != at {
+	if err != nil || !id.Responds || id.BuildID != i.ID() || id.Port != address || id.Link.Kind != "tcp" ||
+		id.Link.Address != address {
 		t.Errorf("identified as %+v, %v", id, err)
 	}
 
@@ -225,8 +225,9 @@ func TestTCPAddressIsLeased(t *testing.T) {
 	must(t, err)
 	d, err := attach(t.Context(), b, address, e)
 	must(t, err)
-	link := device.DeskLink{Kind: "tcp", Address: strings.ToLower(address)}
-	e.File = &device.DeskFile{Devices: []device.DeskDevice{{Name: "left", Board: "bridged", Link: link}}}
+	left := device.DeskDevice{Name: "left", Board: "bridged"}
+	left.Link.Kind, left.Link.Address = "tcp", strings.ToLower(address)
+	e.File = &device.DeskFile{Devices: []device.DeskDevice{left}}
 	_, err = attach(t.Context(), b, "left", e)
 	var inUse *device.LeaseError
 	if !errors.As(err, &inUse) || inUse.Device != "tcp:"+strings.ToLower(address) {
@@ -397,7 +398,7 @@ func TestTCPBesideProbe(t *testing.T) {
 	must(t, err)
 	address := openBridge(t, uart).Address()
 	left := device.DeskDevice{Name: "left", Board: "microbit", Probe: chip.Probe}
-	left.Link = device.DeskLink{Kind: "tcp", Address: address}
+	left.Link.Kind, left.Link.Address = "tcp", address
 	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{left}}
 	dev, err := attach(t.Context(), b, "left", d.env)
 	must(t, err)

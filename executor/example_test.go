@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -39,7 +40,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer digits.Close(ctx)
-	inputs, err := executor.ReadInputs("inputs.npz", model)
+	inputs, err := ndarray.ReadNPZ("inputs.npz")
 	if err != nil {
 		log.Fatal(err)
 	}

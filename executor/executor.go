@@ -49,22 +49,7 @@ type Executor interface {
 	Close(ctx context.Context) error
 }
 
-// ReadInputs reads an .npz with one array for each input of a model, by its name, or the .npy of a model's only input.
-// Errors have class config: a file that ndarray.ReadNPZ does not read; an array of no input, or two of one; an input
-// without an array. Types and shapes are checked by SetInput.
-func ReadInputs(path string, m *mlf.Model) ([]ndarray.Named, error) {
-	arrays, err := ndarray.ReadNPZ(path)
-	if err != nil {
-		return nil, err
-	}
-
-	if err := tensorlist.CheckInputs(m, arrays); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return arrays, nil
-}
-
-// SetInputs sets all inputs: arrays with their names, such as ReadInputs returns. Errors: those of SetInput.
+// SetInputs sets all inputs: arrays with their names, such as ndarray.ReadNPZ returns. Errors: those of SetInput.
 func SetInputs(ctx context.Context, e Executor, arrays []ndarray.Named) error {
 	for _, a := range arrays {
 		if err := e.SetInput(ctx, a.Name, a.Array); err != nil {

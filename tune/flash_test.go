@@ -338,41 +338,6 @@ func TestFinishedRunWritesNoFlash(t *testing.T) {
 	}
 }
 
-// TestProgramsOfFastestAndFailedAreKept measures in two runs of one folder.
-func TestProgramsOfFastestAndFailedAreKept(t *testing.T) {
-	dir := t.TempDir()
-	measure := func(cs []tune.Candidate) {
-		r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{})
-		must(t, err)
-		for _, c := range cs {
-			_, err := r.Measure(t.Context(), c)
-			must(t, err)
-		}
-		must(t, r.Close())
-	}
-	measure(append(goods(8), operator("wrong", "out[0] = 1;"), operator("no C", "this is no C;")))
-	measure(goods(16)[8:])
-	results, err := tune.ReadResults(dir)
-	must(t, err)
-	best := tune.Rank(results)[0].Results
-	for i, r := range best {
-		data, err := tune.ReadProgram(dir, r)
-		if kept := err == nil && bytes.HasPrefix(data, []byte("\x7fELF")); kept != (i < 10) {
-			t.Errorf("%s, place %d of %d: %v", r.ID, i, len(best), err)
-		}
-	}
-	of := byID(t, dir)
-	if _, err := tune.ReadProgram(dir, of["wrong"]); err != nil {
-		t.Error(err)
-	}
-	if _, err := tune.ReadProgram(dir, of["no C"]); failure.Of(err) != failure.Config {
-		t.Errorf("what was never linked: %v", err)
-	}
-	if n := len(entries(t, filepath.Join(dir, "programs"))); n != 11 {
-		t.Errorf("%d files", n)
-	}
-}
-
 // TestSameTimeInFlash measures a candidate that clears memory: it calls the same function in RAM and in flash.
 func TestSameTimeInFlash(t *testing.T) {
 	for _, board := range drawn.Of(t, "same time", []string{"mps2_an385", "qemu_riscv32"}, 1) {

@@ -175,8 +175,8 @@ func TestLabelBelongsToKind(t *testing.T) {
 	for _, result := range all {
 		c, err := tune.ReadCandidate(dir, result)
 		must(t, err)
-		if _, err := tune.ReadProgram(dir, result); c.Kind != result.Kind || (err == nil) != (result.ID == "one") {
-			t.Errorf("%s on %s is read of %s: %v", result.ID, result.Kind, c.Kind, err)
+		if c.Kind != result.Kind {
+			t.Errorf("%s on %s is read of %s", result.ID, result.Kind, c.Kind)
 		}
 	}
 

@@ -29,7 +29,7 @@ func (b *bench) measure(ctx context.Context, c Candidate, l *load, best float64)
 
 	var result Result
 	if l.program != nil {
-		result = Result{Base: l.program.Base, Bytes: len(l.program.Bytes), elf: l.program.ELF}
+		result = Result{Base: l.program.Base, Bytes: len(l.program.Bytes)}
 	}
 
 	start := time.Now()

@@ -11,7 +11,6 @@ type recorder struct {
 	toolchain string
 	o         *Options
 	store     *store
-	programs  programs
 }
 
 // stamp sets the fields of a result that describe its candidate.
@@ -32,19 +31,11 @@ func (r *recorder) add(c Candidate, result Result) (Result, error) {
 func (r *recorder) write(c Candidate, result Result, write func(Result) error) (Result, error) {
 	r.stamp(c, &result)
 
-	elf := result.elf
-	result.elf = nil
-
 	if result.Failure != nil && result.Failure.Retry {
 		r.o.emit(Event{Board: result.Board, Text: "could not measure " + c.ID, Result: &result})
 		return result, nil
 	}
 
-	if elf != nil {
-		if err := r.programs.keep(result, elf); err != nil {
-			return Result{}, err
-		}
-	}
 	if err := write(result); err != nil {
 		return Result{}, err
 	}

@@ -31,7 +31,7 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 		return before, after, err
 	}
 
-	c, err := ReadCandidate(dir, before)
+	c, err := readCandidate(dir, before)
 	if err != nil {
 		return before, after, err
 	}

@@ -89,7 +89,7 @@ func (r *Run) newKind(ctx context.Context, b *boards.Board, word string) (*board
 	k := &boardKind{
 		name: b.Name, o: &r.o, closed: r.closed,
 		queue:    schedule.NewQueue(queueBound, func(j *job) { j.fail(errNoPlace) }),
-		recorder: &recorder{kind: b.Name, o: &r.o, store: r.store, programs: programs{dir: r.dir}},
+		recorder: &recorder{kind: b.Name, o: &r.o, store: r.store},
 	}
 	k.batcher = &schedule.Batcher[*job]{Size: r.o.FlashBatch, Release: k.queue.Requeue}
 
@@ -101,14 +101,7 @@ func (r *Run) newKind(ctx context.Context, b *boards.Board, word string) (*board
 		},
 	}
 
-	results, err := r.Results()
-	if err == nil {
-		err = k.recorder.programs.resume(results, k.name)
-	}
-	if err == nil {
-		err = k.firmware.open(ctx, word)
-	}
-
+	err := k.firmware.open(ctx, word)
 	k.recorder.toolchain = k.firmware.toolchain
 	return k, err
 }

@@ -260,9 +260,9 @@ func ReadResults(dir string) ([]Result, error) {
 	return all.current(lines), nil
 }
 
-// ReadCandidate returns the candidate of a result from a run's folder, which may be in use. Its error is of class
+// readCandidate returns the candidate of a result from a run's folder, which may be in use. Its error is of class
 // config if the folder contains no such candidate, and for files that no run writes.
-func ReadCandidate(dir string, r Result) (c Candidate, err error) {
+func readCandidate(dir string, r Result) (c Candidate, err error) {
 	var described *candidateLine
 	content := strings.TrimSuffix(r.Content, flashSuffix)
 	err = readLines(dir, func(_ int64, l resultLine) error {

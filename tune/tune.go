@@ -89,7 +89,6 @@ type Result struct {
 	Finished time.Time       `json:"finished"`
 	Record   json.RawMessage `json:"record,omitempty"` // the candidate's
 
-	elf       []byte // the linked file, if it was loaded into RAM
 	sharedKey string // key of the result that the candidate shares; "": the result is its own
 }
 

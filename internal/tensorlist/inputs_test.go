@@ -32,6 +32,27 @@ func TestRandomInputs(t *testing.T) {
 	}
 }
 
+// TestCheckInputs: each input needs one array, by its name or its name in C.
+func TestCheckInputs(t *testing.T) {
+	m := &mlf.Model{Inputs: []mlf.Tensor{{Name: "x:0"}, {Name: "y"}}}
+	for want, names := range map[string][]string{
+		"":                           {"y", "x_0"},
+		"no array for y":             {"x:0"},
+		`two arrays for input "x:0"`: {"x:0", "x_0", "y"},
+		`no input "z"`:               {"x:0", "y", "z"},
+	} {
+		var arrays []ndarray.Named
+		for _, n := range names {
+			arrays = append(arrays, ndarray.Named{Name: n})
+		}
+		err := CheckInputs(m, arrays)
+		if want == "" && err != nil || want != "" &&
+			(err == nil || failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%v: %v", names, err)
+		}
+	}
+}
+
 // TestCheckNames: a mapping of an array that no file has is an error, with the nearest one.
 func TestCheckNames(t *testing.T) {
 	err := CheckNames(map[string]string{"featurs": "x"}, []string{"features"})

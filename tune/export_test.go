@@ -1,0 +1,4 @@
+package tune
+
+// ReadCandidate gives tests access to what Reproduce measures again.
+var ReadCandidate = readCandidate
