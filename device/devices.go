@@ -67,12 +67,12 @@ func (k *Desk) emulatedChips(ctx context.Context, stateDir string, b *boards.Boa
 
 // An Identity describes a device, from its probe and its firmware's answer.
 type Identity struct {
-	Probe    string // serial of the probe; "" if it has none
-	Port     string // of its UART; the address of a link over TCP
+	Probe    string    // serial of the probe; "" if it has none
+	Port     string    // of its UART; the address of a link over TCP
 	Link     desk.Link // how it is attached: Kind, Path, Interface, USB, Serial and Address
-	Shared   bool   // another attached probe has the same serial
-	Responds bool   // boardsmith firmware answered
-	Chip     string // id of the chip in hexadecimal; "" if it has none or did not answer
+	Shared   bool      // another attached probe has the same serial
+	Responds bool      // boardsmith firmware answered
+	Chip     string    // id of the chip in hexadecimal; "" if it has none or did not answer
 	BuildID  string
 }
 

@@ -16,7 +16,8 @@ type Host struct {
 	Path     []string
 	Log      hclog.Logger        // nil: no log
 	Progress func(ProgressEvent) // called during steps, from any goroutine; nil: not called
-	Cache    *cache.Cache        // builds and their images; nil: the user's cache, or none on a system without a cache folder
+	// builds and their images; nil: the user's cache, or none on a system without a cache folder
+	Cache *cache.Cache
 }
 
 // A ProgressEvent is the progress of a step: generating, building, flashing, opening.

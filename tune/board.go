@@ -18,10 +18,10 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
+	"github.com/boardsmith/boardsmith/internal/serve"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
-	"github.com/boardsmith/boardsmith/serve"
 	"github.com/boardsmith/boardsmith/tune/internal/timegate"
 )
 

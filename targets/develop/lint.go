@@ -126,7 +126,8 @@ func otherSystems(dir string) []check {
 		env: []string{"GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0", "WINEPREFIX=" + dir, "WINEDEBUG=-all"},
 		argv: []string{
 			"go", "test", "-short", "-count=1", "-exec=" + wine, "./boards", "./cache", "./examples/samples", "./executor",
-			"./failure", "./flasher", "./device/internal/faultimage", "./internal/framing", "./internal/paramblob",
+			"./failure", "./device/internal/flasher", "./device/internal/faultimage", "./internal/framing",
+			"./internal/paramblob",
 			"./internal/tvmrpc", "./internal/allocation", "./mlf", "./ndarray", "./rpc", "./rpc/fault", "./transport",
 		},
 	}}

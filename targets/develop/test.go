@@ -26,7 +26,8 @@ import (
 // end.
 var longest = []string{
 	"./device", "./project", "./targets", "./tune", "./measure", "./internal/virtualprobe", "./templates", "./cmodel",
-	"./projectapi", "./targets/internal/accept", "./executor", "./tune/search", "./release",
+	"./internal/projectapi", "./targets/internal/accept", "./executor", "./targets/internal/tuning/internal/search",
+	"./project/release",
 }
 
 // raced are packages with goroutines of their own, and what locks files for several processes. A plain run tries only
@@ -34,7 +35,8 @@ var longest = []string{
 // whose goroutines are those of package rpc, would more than double them. Package internal/virtualprobe computes whole
 // chips, three times as long under the race detector.
 var raced = []string{
-	"./cache", "./flasher", "./project/internal/builddir", "./targets/internal/console", "./internal/command",
+	"./cache", "./device/internal/flasher", "./project/internal/builddir", "./targets/internal/console",
+	"./internal/command",
 	"./device/internal/desk", "./internal/files/filelock", "./device/internal/ledger", "./internal/sourcetree",
 	"./tune/internal/timegate", "./project/internal/workdir", "./rpc", "./transport", "./tune/internal/schedule",
 }

@@ -3,8 +3,8 @@ package serve_test
 import (
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/serve"
 	"github.com/boardsmith/boardsmith/internal/testkit"
-	"github.com/boardsmith/boardsmith/serve"
 )
 
 // BenchmarkCandidate is a candidate's whole session, as TVM's runners have it, on a simulated board: what a candidate

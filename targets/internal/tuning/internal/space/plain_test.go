@@ -44,7 +44,7 @@ func TestPlain(t *testing.T) {
 		t.Skip(err)
 	}
 	out, err := exec.CommandContext(t.Context(), cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I",
-		"../../crt/include", filepath.Join(dir, files[1].Name)).CombinedOutput()
+		"../../../../../crt/include", filepath.Join(dir, files[1].Name)).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s\n%s", err, out, files[1].Data)
 	}

@@ -5,7 +5,7 @@ import (
 	"log"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/tune/space"
+	"github.com/boardsmith/boardsmith/targets/internal/tuning/internal/space"
 )
 
 // The cost of a configuration comes from a formula here. A program would compile matmul.c with the flags, measure it,

@@ -11,14 +11,14 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/serve"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
-	"github.com/boardsmith/boardsmith/serve"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
 // exampleFolder has the script that readers try.
-const exampleFolder = "../examples/tvm-metaschedule"
+const exampleFolder = "../../examples/tvm-metaschedule"
 
 // targetC is the target of operators in C.
 const targetC = `{"kind": "c"}`

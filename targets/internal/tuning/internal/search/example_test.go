@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/targets/internal/tuning/internal/search"
 	"github.com/boardsmith/boardsmith/tune"
-	"github.com/boardsmith/boardsmith/tune/search"
 )
 
 // Keeps the flags with which no others are both faster and smaller.

@@ -26,8 +26,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/targets/internal/tuning/internal/space"
 	"github.com/boardsmith/boardsmith/tune"
-	"github.com/boardsmith/boardsmith/tune/space"
 )
 
 func must(t testing.TB, err error) {
@@ -202,7 +202,7 @@ func TestFlagList(t *testing.T) {
 // digits is the bundled sample on an emulated board.
 func digits(t *testing.T) Network {
 	t.Helper()
-	const sample = "../../examples/samples/digits_i8"
+	const sample = "../../../../../examples/samples/digits_i8"
 	in, err := ndarray.ReadNPZ(sample + ".inputs.npz")
 	must(t, err)
 	want, err := ndarray.ReadNPZ(sample + ".outputs.npz")
@@ -423,7 +423,7 @@ var tableRow = regexp.MustCompile("(?m)^\\| (\\w+) \\| (?:`([^`]*)`|none) \\| ([
 
 // TestDocumentedNetworkTimes measures each row of the table in docs/tuning.md. Other versions of GCC may differ by 2 %.
 func TestDocumentedNetworkTimes(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/tuning.md")
+	doc, err := os.ReadFile("../../../../../docs/tuning.md")
 	must(t, err)
 	rows := tableRow.FindAllStringSubmatch(string(doc), -1)
 	if len(rows) < 8 {
@@ -520,6 +520,48 @@ func TestEndedContextIsInterrupted(t *testing.T) {
 	for _, err := range Measure(ctx, run, s, space.NewGrid(s), 3) {
 		if failure.Of(err) != failure.Interrupted || !errors.Is(err, context.Canceled) {
 			t.Errorf("Measure: %v", err)
+		}
+	}
+}
+
+// TestRelativePathsSurviveChdir changes the working folder between reading a space and searching it.
+func TestRelativePathsSurviveChdir(t *testing.T) {
+	elsewhere := t.TempDir()
+	t.Chdir(t.TempDir())
+	write := func(name, text string) { must(t, os.WriteFile(filepath.Join("a space", name), []byte(text), 0o644)) }
+	must(t, os.Mkdir("a space", 0o755))
+	write("space.json", `{
+  "entry": "twice",
+  "kernel": ["kernel.c"],
+  "knobs": [{"name": "STEP", "define": [1, 2]}],
+  "args": [
+    {"dtype": "int32", "shape": [4], "data": {"file": "in.npz", "array": "in"}},
+    {"dtype": "int32", "shape": [4]}
+  ]
+}`)
+	write("kernel.c", `#include <stdint.h>
+#include <tvm/runtime/c_runtime_api.h>
+int twice(TVMValue* args, int* codes, int n, TVMValue* out_value, int* out_type, void* resource) {
+  int32_t* in = (int32_t*)((DLTensor*)args[0].v_handle)->data;
+  int32_t* out = (int32_t*)((DLTensor*)args[1].v_handle)->data;
+  for (int i = 0; i < 4; i += STEP) for (int j = i; j < i + STEP; j++) out[j] = in[j] * 2;
+  return 0;
+}
+`)
+	in, err := ndarray.New(ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}, 4)
+	must(t, err)
+	must(t, ndarray.WriteNPZ("a space/in.npz", []ndarray.Named{{Name: "in", Array: in}}))
+
+	s, err := space.Read("a space/space.json")
+	must(t, err)
+	r, err := tune.OpenRun(t.Context(), "a run", &device.Desk{}, []string{"host"}, tune.Options{})
+	must(t, err)
+	t.Cleanup(func() { must(t, r.Close()) })
+	t.Chdir(elsewhere)
+	for trial, err := range Measure(t.Context(), r, s, space.NewGrid(s), 2) {
+		must(t, err)
+		if trial.Result.Failure != nil {
+			t.Errorf("%+v", trial.Result.Failure)
 		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/serve"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
-	"github.com/boardsmith/boardsmith/serve"
 )
 
 // A countedBoard records what is loaded.

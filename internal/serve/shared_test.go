@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/serve"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
-	"github.com/boardsmith/boardsmith/serve"
 )
 
 // request asks TVM's tracker for a board, and repeats that while there is no tracker.

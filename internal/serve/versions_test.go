@@ -11,14 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/serve"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
-	"github.com/boardsmith/boardsmith/serve"
 )
 
 // TestPinnedVersions installs the versions of TVM in docs/tvm.md by its commands, and uses a simulated board with each.
 func TestPinnedVersions(t *testing.T) {
-	page, err := os.ReadFile("../docs/tvm.md")
+	page, err := os.ReadFile("../../docs/tvm.md")
 	testkit.Must(t, err)
 	row := regexp.MustCompile("(?m)^\\| (0\\.\\S+) \\| \\S+ \\| `pip (install [^`]+)` \\|$")
 	rows := row.FindAllStringSubmatch(string(page), -1)

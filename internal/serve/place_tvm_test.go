@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/serve"
 	"github.com/boardsmith/boardsmith/internal/testkit"
-	"github.com/boardsmith/boardsmith/serve"
 )
 
 // TestPlaceAtTVMsTracker finds a place by unmodified TVM's tracker, and refuses TVM's own server there, which goes on.

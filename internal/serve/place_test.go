@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/serve"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/trackertest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
-	"github.com/boardsmith/boardsmith/serve"
 	"github.com/boardsmith/boardsmith/transport"
 )
 

@@ -39,7 +39,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s differs (go test ./tune/report -update rewrites it); got:\n%s", path, got)
+		t.Errorf("%s differs (go test ./targets/internal/report -update rewrites it); got:\n%s", path, got)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestIntervalOfOneSample(t *testing.T) {
 
 // TestColumnsAreDocumented: docs/tuning.md has a row for each column.
 func TestColumnsAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "tuning.md"))
+	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "tuning.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestColumnsAreDocumented(t *testing.T) {
 // TestTuneLinksNoCharts: a program that imports package tune alone is not larger by the library for charts.
 func TestTuneLinksNoCharts(t *testing.T) {
 	const charts = "gonum.org/v1/plot"
-	for name, want := range map[string]bool{"tune": false, "tune/report": true} {
+	for name, want := range map[string]bool{"tune": false, "targets/internal/report": true} {
 		t.Run(name, func(t *testing.T) {
 			out, err := exec.Command("go", "list", "-deps", "github.com/boardsmith/boardsmith/"+name).Output()
 			if err != nil {

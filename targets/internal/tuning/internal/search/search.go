@@ -1,5 +1,5 @@
-// Package search finds fast configurations: of a C kernel with knobs (tune/space), and of the compiler flags of a whole
-// network.
+// Package search finds fast configurations: of a C kernel with knobs (package space), and of the compiler flags of a
+// whole network.
 //
 // It proposes candidates. Package tune measures operators; this package measures networks itself, because each of their
 // candidates is a firmware image.
@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/targets/internal/tuning/internal/space"
 	"github.com/boardsmith/boardsmith/tune"
-	"github.com/boardsmith/boardsmith/tune/space"
 )
 
 // inFlight is the number of configurations that are measured before the first one's result is reported to the proposer.

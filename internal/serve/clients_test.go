@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/serve"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
-	"github.com/boardsmith/boardsmith/serve"
 )
 
 // prompt is how soon a client is served whom nobody may delay, on a busy computer.

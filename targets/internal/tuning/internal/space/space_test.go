@@ -642,11 +642,11 @@ func TestRead(t *testing.T) {
 
 // TestDocumentedFormat compares docs/tuning.md with the example that it shows and with the fields that are read.
 func TestDocumentedFormat(t *testing.T) {
-	page, err := os.ReadFile("../../docs/tuning.md")
+	page, err := os.ReadFile("../../../../../docs/tuning.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const example = "../../examples/tune-matmul/kernel/matmul.json"
+	const example = "../../../../../examples/tune-matmul/kernel/matmul.json"
 	file, err := os.ReadFile(example)
 	if err != nil {
 		t.Fatal(err)

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/serve"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
-	"github.com/boardsmith/boardsmith/serve"
 	"github.com/boardsmith/boardsmith/tune"
 )
 

@@ -275,7 +275,7 @@ func TestBrowserRendersMeasurements(t *testing.T) {
 }
 
 // TestPictures compares the pictures in docs/measure.md, by size, with the pages of testdata/measured.json in a
-// browser. With -update it draws them: go test ./tune/report -run TestPictures -update
+// browser. With -update it draws them: go test ./targets/internal/report -run TestPictures -update
 func TestPictures(t *testing.T) {
 	var b measure.Baseline // one of its results is a failure, which ReadBaseline refuses
 	if err := json.Unmarshal(read(t, "testdata/measured.json"), &b); err != nil {
@@ -300,7 +300,7 @@ func TestPictures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file := filepath.Join("..", "..", "docs", name)
+		file := filepath.Join("..", "..", "..", "docs", name)
 		if *update {
 			var small bytes.Buffer
 			encoder := png.Encoder{CompressionLevel: png.BestCompression}

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/serve"
 	"github.com/boardsmith/boardsmith/internal/testkit"
-	"github.com/boardsmith/boardsmith/serve"
 )
 
 // pythons are the variables with a Python that has Apache TVM: 0.14, and 0.26 or later.
