@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 func TestEveryShippedBoardLoads(t *testing.T) {
@@ -479,7 +480,7 @@ func TestBadFiles(t *testing.T) {
 				"chip/loop2.json": `{"inherits": "cpu/c2"}`, "cpu/c2.json": `{"inherits": "chip/loop2"}`,
 			})
 			_, err := Find("x", []string{dir})
-			var fe *FileError
+			var fe *jsonfile.Error
 			if !errors.As(err, &fe) || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("got  %v\nwant %s", err, c.want)
 			}
@@ -580,7 +581,7 @@ func TestHiddenBoard(t *testing.T) {
 	file := filepath.Join(shelf, "boards", "host.json")
 	for _, name := range []string{"host", file} {
 		_, err := Find(name, []string{shelf})
-		var wrong *FileError
+		var wrong *jsonfile.Error
 		if !errors.As(err, &wrong) || wrong.File != file || !strings.Contains(err.Error(), `"replaces": true`) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -417,7 +417,7 @@ func (b *Board) wrong(field, format string, args ...any) error {
 	if len(b.Files) == 0 { // read from a project: no origin
 		return failure.Errorf(failure.Config, field+": "+format, args...)
 	}
-	return &FileError{File: at.File, Line: at.Line, Err: fmt.Errorf(field+": "+format, args...)}
+	return &jsonfile.Error{File: at.File, Line: at.Line, Err: fmt.Errorf(field+": "+format, args...)}
 }
 
 // origin returns where a field was set. If it is missing, origin returns where the nearest field around it was set, or

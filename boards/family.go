@@ -116,10 +116,10 @@ func ownFields(data []byte) (json.RawMessage, error) {
 
 // Complete returns the board with the contents of a file that its build wrote, in a board file's format: one level
 // between the family's file and the board's own. The result is checked like any board, and is not partial. b is
-// unchanged. Errors: *FileError.
+// unchanged. Errors: those of Find.
 func (b *Board) Complete(file string, data []byte) (*Board, error) {
 	if len(data) > boardfile.MaxFileBytes {
-		return nil, &FileError{File: file, Err: fmt.Errorf("larger than %d bytes", boardfile.MaxFileBytes)}
+		return nil, &jsonfile.Error{File: file, Err: fmt.Errorf("larger than %d bytes", boardfile.MaxFileBytes)}
 	}
 
 	var built Board
@@ -130,7 +130,7 @@ func (b *Board) Complete(file string, data []byte) (*Board, error) {
 
 	for _, field := range settled {
 		if line, ok := lines[field]; ok {
-			return nil, &FileError{File: file, Line: line, Err: fmt.Errorf("%s: a build cannot change it", field)}
+			return nil, &jsonfile.Error{File: file, Line: line, Err: fmt.Errorf("%s: a build cannot change it", field)}
 		}
 	}
 

@@ -41,13 +41,10 @@ func notFound(name string, available []string) error {
 	return failure.New(failure.Config, next, "board %q is not known%s", name, jsonfile.DidYouMean(name, available))
 }
 
-// A FileError reports an error in a board file, with its line.
-type FileError = jsonfile.Error
-
 // Find loads the board of that name; or FAMILY/NAME, a board of a family, which needs no file of its own (see member);
 // or the board file at that path (another name with a slash, or one ending in .json).
 // folders is the search path, first match wins: each folder's boards/ is looked into, then the shipped boards.
-// Errors: *FileError; class config for a name that is not known.
+// Errors: class config, with file and line, for an error in a board file; class config for a name that is not known.
 func Find(name string, folders []string) (*Board, error) {
 	shelves := shelves(folders)
 	searched := shelves
@@ -106,7 +103,7 @@ func (b *Board) hides() error {
 		return nil
 	}
 
-	return &FileError{
+	return &jsonfile.Error{
 		File: b.Files[len(b.Files)-1],
 		Err:  fmt.Errorf("hides the shipped board %s: choose another name, or set \"replaces\": true", b.Name),
 	}
@@ -221,7 +218,7 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 	case err != nil && from == nil:
 		return notRead(err, name, names(shelves))
 	case err != nil:
-		return &FileError{File: from.File, Line: from.Line, Err: parentMissing(err, level, name, shelves)}
+		return &jsonfile.Error{File: from.File, Line: from.Line, Err: parentMissing(err, level, name, shelves)}
 	}
 
 	var own Board
@@ -238,7 +235,7 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 			if level == "" {
 				next = "for a copy of a board: " + failure.Target("board:new") + " NAME"
 			}
-			return &FileError{
+			return &jsonfile.Error{
 				File: here.File, Line: here.Line,
 				Err: failure.New(failure.Config, next, "inherits %q: %s", own.Inherits, mayInheritText(level)),
 			}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 // TestMeasurePin loads boards with a pin for measurements: names of other chips' pins are errors, with the line.
@@ -40,7 +42,7 @@ func TestMeasurePin(t *testing.T) {
 		b := *parent
 		b.MeasurePin = c.pin
 		err = b.check()
-		var file *FileError
+		var file *jsonfile.Error
 		if c.wrong != "" {
 			if err == nil || !strings.Contains(err.Error(), c.wrong) || !errors.As(err, &file) {
 				t.Errorf("%s of %s: %v, want %q", c.pin, c.parent, err, c.wrong)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 // contradicted is a board file without a contradiction, to which the cases below each add one.
@@ -195,7 +196,7 @@ func TestContradictions(t *testing.T) {
 				}
 				return
 			}
-			var wrong *FileError
+			var wrong *jsonfile.Error
 			if !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}

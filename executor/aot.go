@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/spelling"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -45,7 +46,7 @@ func (a *aot) create(ctx context.Context, s *rpc.Session, lib rpc.Module, name s
 		return fmt.Errorf("the firmware has no executor for ahead-of-time models: %w", err)
 	}
 
-	result, err := create.Call(ctx, lib, rpc.CPU, name)
+	result, err := create.Call(ctx, lib, tvmrpc.CPU, name)
 	if err != nil {
 		return fmt.Errorf("create the device's executor: %w", err)
 	}

@@ -51,9 +51,7 @@ func TestContexts(t *testing.T) {
 			_, err := executor.OpenStandalone(ctx, standalone.New(host, standalone.Options{}), m)
 			return err
 		},
-		"Meter.RunTimed": func(ctx context.Context) error { _, err := meter(t).RunTimed(ctx); return err },
-		"Meter.Stack":    func(ctx context.Context) error { _, err := meter(t).Stack(ctx); return err },
-		"Graph.Debug":    func(ctx context.Context) error { _, err := g.Debug(ctx, rpc.TimeOptions{}); return err },
+		"Graph.Debug": func(ctx context.Context) error { _, err := g.Debug(ctx, rpc.TimeOptions{}); return err },
 	}
 	calls["SetInputs"] = func(ctx context.Context) error {
 		return executor.SetInputs(ctx, e, []ndarray.Named{{Name: "x", Array: x}})
@@ -64,10 +62,17 @@ func TestContexts(t *testing.T) {
 	}
 	calls["Executor.Run"], calls["Graph.Run"] = e.Run, g.Run
 	failuretest.Ended(t, calls)
+	failuretest.EndedCalls(t, failuretest.Calls{
+		"RunTimed": func(ctx context.Context) error { _, err := meter(t).RunTimed(ctx); return err },
+		"Stack":    func(ctx context.Context) error { _, err := meter(t).Stack(ctx); return err },
+	})
 }
 
 // meter opens the model of standalone firmware with samples that answers nothing but what opening needs.
-func meter(t *testing.T) executor.Meter {
+func meter(t *testing.T) interface {
+	RunTimed(ctx context.Context) (standalone.Ticks, error)
+	Stack(ctx context.Context) (standalone.Stack, error)
+} {
 	t.Helper()
 	host, device := transporttest.Pair()
 	t.Cleanup(func() { host.Close(); device.Close() })
@@ -99,5 +104,8 @@ func meter(t *testing.T) executor.Meter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e.(executor.Meter)
+	return e.(interface {
+		RunTimed(ctx context.Context) (standalone.Ticks, error)
+		Stack(ctx context.Context) (standalone.Stack, error)
+	})
 }

@@ -16,17 +16,6 @@ import (
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
-// A Meter is an Executor whose device measures each run, and its stack: the one of OpenStandalone.
-type Meter interface {
-	Executor
-
-	// RunTimed is Run, and returns the duration of the run.
-	RunTimed(ctx context.Context) (standalone.Ticks, error)
-
-	// Stack returns the highest use of the device's stack since its start.
-	Stack(ctx context.Context) (standalone.Stack, error)
-}
-
 // A standaloneModel is the Executor of standalone firmware.
 type standaloneModel struct {
 	model
@@ -100,7 +89,7 @@ func (e *standaloneModel) Run(ctx context.Context) error {
 	return err
 }
 
-// RunTimed implements Meter.
+// RunTimed is Run, and returns the duration of the run.
 func (e *standaloneModel) RunTimed(ctx context.Context) (standalone.Ticks, error) {
 	elapsed, err := e.runTimes(ctx, 1)
 	e.hasOutputs = err == nil
@@ -110,7 +99,7 @@ func (e *standaloneModel) RunTimed(ctx context.Context) (standalone.Ticks, error
 // Clock implements Executor.
 func (e *standaloneModel) Clock() rpc.Clock { return e.session.Clock() }
 
-// Stack implements Meter.
+// Stack returns the highest use of the device's stack since its start.
 func (e *standaloneModel) Stack(ctx context.Context) (standalone.Stack, error) {
 	used, err := e.session.Stack(ctx)
 	e.noteRestart(err)

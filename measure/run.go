@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/standalone"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -78,16 +79,25 @@ func (x *session) runSet(ctx context.Context) error {
 		}
 	}
 
-	meter, ok := x.model.(executor.Meter)
+	model, ok := x.model.(meter)
 	if !ok {
 		return nil
 	}
 	// asked last: the device returns the highest use since its start
 	return x.call(ctx, "asking for the stack", func(ctx context.Context) error {
-		used, err := meter.Stack(ctx)
+		used, err := model.Stack(ctx)
 		x.result.StackUsed, x.result.StackSize = int64(used.Used), cmp.Or(x.result.StackSize, int64(used.Size))
 		return err
 	})
+}
+
+// A meter is an executor whose device measures each run, and its stack: the one of executor.OpenStandalone.
+type meter interface {
+	// RunTimed is Run, and returns the duration of the run.
+	RunTimed(ctx context.Context) (standalone.Ticks, error)
+
+	// Stack returns the highest use of the device's stack since its start.
+	Stack(ctx context.Context) (standalone.Stack, error)
 }
 
 // check returns an error for options that are invalid or do not fit the set.
@@ -157,12 +167,12 @@ func (x *session) setInputs(ctx context.Context, i int) error {
 
 // run runs the model once, and times it if the device does.
 func (x *session) run(ctx context.Context) error {
-	meter, ok := x.model.(executor.Meter)
+	model, ok := x.model.(meter)
 	if !ok {
 		return x.model.Run(ctx)
 	}
 
-	t, err := meter.RunTimed(ctx)
+	t, err := model.RunTimed(ctx)
 	if err == nil {
 		// Standalone firmware returns its timer's rate with each run only.
 		x.seconds, x.hz = append(x.seconds, t.Seconds()), t.Hz

@@ -141,7 +141,7 @@ func wrongOwn(field string, src boards.Source, err error) error {
 		hint = jsonfile.DidYouMean(src.Name, names)
 	}
 
-	return failure.Errorf(failure.Config, "%w", &boards.FileError{
+	return failure.Errorf(failure.Config, "%w", &jsonfile.Error{
 		File: src.At.File, Line: src.At.Line, Err: fmt.Errorf("%s: %q: %w%s", field, src.Name, err, hint),
 	})
 }
@@ -205,7 +205,7 @@ func sourceMissing(t *blueprint.Template, src boards.Source) error {
 	}
 
 	hint := jsonfile.DidYouMean(src.Name, files)
-	return failure.Errorf(failure.Config, "%w", &boards.FileError{
+	return failure.Errorf(failure.Config, "%w", &jsonfile.Error{
 		File: src.At.File, Line: src.At.Line,
 		Err: fmt.Errorf("sources: %q is not in %s%s", src.Name, where, hint),
 	})

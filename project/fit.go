@@ -18,11 +18,7 @@ import (
 )
 
 // A Usage is how much of a board's memory an image takes, by its parts and by the board's regions.
-type (
-	Usage     = fit.Usage
-	PartUse   = fit.PartUse
-	RegionUse = fit.RegionUse
-)
+type Usage = fit.Usage
 
 // Usage reads the image and its map. Errors: class config if the build folder holds another image.
 func (p *Project) Usage(i *image.Image) (*Usage, error) {
@@ -107,10 +103,10 @@ func (p *Project) shippedSources() (names []string) {
 }
 
 // memory returns the board's memory map. The region of the code stands for flash, unless variables are there, too.
-func (p *Project) memory() (all []RegionUse) {
+func (p *Project) memory() (all []fit.RegionUse) {
 	place := p.Board().Place
 	for _, r := range p.Board().Memory {
-		all = append(all, RegionUse{
+		all = append(all, fit.RegionUse{
 			Name: r.Name, Origin: uint64(r.Origin), Size: int64(r.Size),
 			Flash: r.Nonvolatile || r.Name == place.Code && place.Code != place.Data,
 		})

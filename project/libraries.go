@@ -78,7 +78,7 @@ func (pl *plan) addLibraries(
 		if err != nil && want.ofBoard {
 			// The user's words are in the board file, so the error names their line there.
 			at := want.source.At
-			return nil, failure.Errorf(failure.Of(err), "%w", &boards.FileError{
+			return nil, failure.Errorf(failure.Of(err), "%w", &jsonfile.Error{
 				File: at.File, Line: at.Line, Err: fmt.Errorf("libraries: %w", err),
 			})
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
@@ -110,7 +111,7 @@ func TestLibraries(t *testing.T) {
 		}
 		u, err := p.Usage(first)
 		must(t, err)
-		if !slices.ContainsFunc(u.Parts, func(p PartUse) bool { return p.Name == "libraries" && p.Text > 0 }) {
+		if !slices.ContainsFunc(u.Parts, func(p fit.PartUse) bool { return p.Name == "libraries" && p.Text > 0 }) {
 			t.Errorf("%s: the libraries have no code: %+v", board, u.Parts)
 		}
 
@@ -405,7 +406,7 @@ extern "C" int mixed(int n) { return same(n); }
 			must(t, s.Close(t.Context()))
 			u, err := p.Usage(i)
 			must(t, err)
-			if !slices.ContainsFunc(u.Parts, func(p PartUse) bool { return p.Name == "libraries" && p.Text > 0 }) {
+			if !slices.ContainsFunc(u.Parts, func(p fit.PartUse) bool { return p.Name == "libraries" && p.Text > 0 }) {
 				t.Errorf("the libraries have no code: %+v", u.Parts)
 			}
 			spec.Libraries = nil

@@ -267,8 +267,8 @@ func TestPlacedBuilds(t *testing.T) {
 		"parameters": {"dtcm": true, "flash": true}, "RPC": {"sram4": true},
 	} {
 		for region, want := range in {
-			n := slices.IndexFunc(u.Regions, func(r RegionUse) bool { return r.Name == region })
-			k := slices.IndexFunc(u.Parts, func(p PartUse) bool { return p.Name == part })
+			n := slices.IndexFunc(u.Regions, func(r fit.RegionUse) bool { return r.Name == region })
+			k := slices.IndexFunc(u.Parts, func(p fit.PartUse) bool { return p.Name == part })
 			if got := u.Parts[k].In[n] > 0; got != want {
 				t.Errorf("%s takes %d bytes of %s", part, u.Parts[k].In[n], region)
 			}

@@ -1022,7 +1022,7 @@ func outputsOfDevice(t *testing.T, s *rpc.Session, m *mlf.Model, inputs []ndarra
 	must(t, err)
 	lib, err := s.SystemLib(t.Context())
 	must(t, err)
-	made, err := create.Call(t.Context(), string(m.Graph), lib, int(rpc.CPU.Type), int(rpc.CPU.ID))
+	made, err := create.Call(t.Context(), string(m.Graph), lib, int(tvmrpc.CPU.Type), int(tvmrpc.CPU.ID))
 	must(t, err)
 	call := func(name string, args ...any) any {
 		t.Helper()

@@ -199,7 +199,9 @@ func checkAlone(t *testing.T, p *project.Project, board string) {
 // checkStack compares what the firmware measured of its stack with the depth that was computed from the image.
 func checkStack(t *testing.T, f aloneFirmware, archive, board string) {
 	t.Helper()
-	got, err := f.model.(executor.Meter).Stack(t.Context())
+	got, err := f.model.(interface {
+		Stack(ctx context.Context) (standalone.Stack, error)
+	}).Stack(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

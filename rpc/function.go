@@ -84,8 +84,6 @@ func (s *Session) SystemLib(ctx context.Context) (Module, error) {
 	return m, nil
 }
 
-// CPU is the only device of a microcontroller, for functions that have a device as an argument.
-var CPU = tvmrpc.CPU
 
 // Function looks up a function of the module. Errors: ErrNotFound; those of a request.
 func (m Module) Function(ctx context.Context, name string) (Function, error) {
@@ -166,7 +164,7 @@ func (m Module) free(ctx context.Context) error {
 }
 
 // Call calls the function and waits for its result. An argument is nil, any integer, a float, a bool, a string, a
-// []byte, an ndarray.DType, a device (CPU), a *Tensor, a Module, a Function or a Handle. The result is nil, an int64, a
+// []byte, an ndarray.DType, a *Tensor, a Module, a Function or a Handle. The result is nil, an int64, a
 // uint64, a float64, a string, a []byte, an ndarray.DType, a device, a *Tensor (to be freed), a Module, a Function or a
 // Handle. Errors: *DeviceError if the function fails; those of a request.
 func (f Function) Call(ctx context.Context, args ...any) (any, error) {

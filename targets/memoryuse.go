@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
@@ -78,7 +79,7 @@ func printSize(ctx context.Context, j *job, _ sizeInputs) error {
 // printKinds prints the sizes of a process, whose memory has no limits known here.
 func printKinds(c *console.Console, u *project.Usage) {
 	c.Printf("%-18s %10s %10s %10s   bytes", "", "text", "data", "bss")
-	for _, p := range append(u.Parts, project.PartUse{Name: "all", Size: u.Total()}) {
+	for _, p := range append(u.Parts, fit.PartUse{Name: "all", Size: u.Total()}) {
 		if p.Size != (image.Size{}) {
 			c.Printf("%-18s %10d %10d %10d", p.Name, p.Text, p.Data, p.BSS)
 		}
@@ -94,7 +95,7 @@ func printRegions(c *console.Console, u *project.Usage) {
 		}
 		c.Printf("%s", line)
 	}
-	number := func(f func(r project.RegionUse) int64) func(int) string {
+	number := func(f func(r fit.RegionUse) int64) func(int) string {
 		return func(i int) string { return fmt.Sprint(f(u.Regions[i])) }
 	}
 
@@ -111,16 +112,16 @@ func printRegions(c *console.Console, u *project.Usage) {
 		})
 	}
 
-	row("used", number(func(r project.RegionUse) int64 { return r.Used }))
-	row("free", number(func(r project.RegionUse) int64 { return r.Size - r.Used }))
-	row("of", number(func(r project.RegionUse) int64 { return r.Size }))
+	row("used", number(func(r fit.RegionUse) int64 { return r.Used }))
+	row("free", number(func(r fit.RegionUse) int64 { return r.Size - r.Used }))
+	row("of", number(func(r fit.RegionUse) int64 { return r.Size }))
 	row("", func(i int) string {
 		return fmt.Sprintf("%.1f %%", 100*float64(u.Regions[i].Used)/float64(max(u.Regions[i].Size, 1)))
 	})
 }
 
 func partLines(u *project.Usage) (lines []jsonlines.Part) {
-	for _, p := range append(u.Parts, project.PartUse{Name: "all", Size: u.Total()}) {
+	for _, p := range append(u.Parts, fit.PartUse{Name: "all", Size: u.Total()}) {
 		l := jsonlines.Part{Part: p.Name, Text: p.Text, Data: p.Data, BSS: p.BSS}
 		if len(p.In) > 0 {
 			l.In = map[string]int64{}

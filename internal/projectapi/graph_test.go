@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -73,7 +74,7 @@ func TestLongGraph(t *testing.T) {
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
-	executor, err := create.Call(t.Context(), string(m.Graph), lib, int(rpc.CPU.Type), int(rpc.CPU.ID))
+	executor, err := create.Call(t.Context(), string(m.Graph), lib, int(tvmrpc.CPU.Type), int(tvmrpc.CPU.ID))
 	if _, ok := executor.(rpc.Module); !ok || err != nil {
 		t.Errorf("%v, %v", executor, err)
 	}

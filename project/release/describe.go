@@ -15,6 +15,7 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/project/release/internal/spdx"
 )
@@ -50,7 +51,7 @@ type need struct {
 
 func (r *Release) addSizes(u *project.Usage) error {
 	s := sizes{Parts: []partSize{}, Regions: []regionSize{}}
-	for _, p := range append(slices.Clone(u.Parts), project.PartUse{Name: "all", Size: u.Total()}) {
+	for _, p := range append(slices.Clone(u.Parts), fit.PartUse{Name: "all", Size: u.Total()}) {
 		s.Parts = append(s.Parts, partSize{p.Name, p.Text, p.Data, p.BSS})
 	}
 

@@ -38,14 +38,11 @@ func (r Reason) String() string {
 	return fmt.Sprintf("fault of unknown reason %d", uint8(r))
 }
 
-// An Arch is the architecture, which defines a record's registers.
-type Arch uint8
-
-// The architectures.
+// The architectures, which define a record's registers.
 const (
-	ArchCortexM Arch = 1
-	ArchRISCV   Arch = 2
-	ArchProcess Arch = 3
+	ArchCortexM = 1
+	ArchRISCV   = 2
+	ArchProcess = 3
 )
 
 // Function handles with a special meaning.
@@ -57,8 +54,8 @@ const (
 // A Record is the fault record that a device keeps over its reset (boardsmith.md). Its addresses are the device's.
 type Record struct {
 	Reason    Reason
-	WordBytes int // bytes of a register: 4 or 8
-	Arch      Arch
+	WordBytes int   // bytes of a register: 4 or 8
+	Arch      uint8 // one of those above, or an unknown one
 	PCValid   bool
 	SPValid   bool
 	Code      uint32  // the reason's detail
@@ -166,7 +163,7 @@ func invalid(format string, args ...any) error {
 
 // record reads the part after the length.
 func (r *recordReader) record() (*Record, error) {
-	rec := &Record{Reason: Reason(r.u8()), WordBytes: int(r.u8()), Arch: Arch(r.u8())}
+	rec := &Record{Reason: Reason(r.u8()), WordBytes: int(r.u8()), Arch: r.u8()}
 	flags := r.u8()
 
 	if rec.WordBytes != 4 && rec.WordBytes != 8 {

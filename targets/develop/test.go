@@ -38,7 +38,7 @@ var raced = []string{
 	"./cache", "./device/internal/flasher", "./project/internal/builddir", "./targets/internal/console",
 	"./internal/command",
 	"./device/internal/desk", "./internal/files/filelock", "./device/internal/ledger", "./internal/sourcetree",
-	"./tune/internal/timegate", "./project/internal/workdir", "./rpc", "./transport", "./tune/internal/schedule",
+	"./internal/timegate", "./project/internal/workdir", "./rpc", "./transport", "./tune/internal/schedule",
 }
 
 func (r *repository) test(ctx context.Context) error {

@@ -413,7 +413,7 @@ func TestLoadBias(t *testing.T) {
 		{ProgHeader: elf.ProgHeader{Type: elf.PT_LOAD, Vaddr: 0x400000}},
 	}}}
 	for _, c := range []struct {
-		arch   fault.Arch
+		arch   uint8
 		status uint64
 		want   uint64
 	}{{fault.ArchProcess, 0x7f0000400000, 0x7f0000000000}, {fault.ArchProcess, 0, 0}, {fault.ArchCortexM, 0x500000, 0}} {

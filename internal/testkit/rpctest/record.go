@@ -43,7 +43,7 @@ func AppendRecord(b []byte, rec *fault.Record) []byte {
 	}
 	b = le.AppendUint32(b, recordMagic)
 	b = le.AppendUint16(b, recordVersion)
-	b = append(b, 0, 0, byte(rec.Reason), byte(rec.WordBytes), byte(rec.Arch), flags)
+	b = append(b, 0, 0, byte(rec.Reason), byte(rec.WordBytes), rec.Arch, flags)
 	b = le.AppendUint32(b, rec.Code)
 	b = le.AppendUint32(b, rec.Function)
 	b = le.AppendUint64(b, rec.Ticks)

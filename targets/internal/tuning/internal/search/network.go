@@ -18,12 +18,12 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/tensorlist"
+	"github.com/boardsmith/boardsmith/internal/timegate"
 	"github.com/boardsmith/boardsmith/internal/tolerance"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/tune"
-	"github.com/boardsmith/boardsmith/tune/internal/timegate"
 )
 
 // A Network is a model whose operators' compiler flags are searched. Spec, with Board and the model, and Inputs must be

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/tune/internal/timegate"
+	"github.com/boardsmith/boardsmith/internal/timegate"
 )
 
 // TestGateAdmitsWorksOrOneTiming: any number work together, or one times; those who stop waiting leave nothing behind.
