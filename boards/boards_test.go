@@ -540,7 +540,7 @@ func TestOptions(t *testing.T) {
 	full, err := b.Settle(o)
 	want := Options{
 		ArenaKiB: 64, PacketBytes: 1024, RegistryBytes: 512, LogLevel: "warn", RuntimeOpt: "Og",
-		OperatorOpt: "O2", GraphExecutor: OnDevice, App: RPC,
+		OperatorOpt: "O2", GraphExecutor: onDevice, App: RPC,
 	}
 	if err != nil || full != want {
 		t.Fatalf("got %+v, %v; want %+v", full, err, want)

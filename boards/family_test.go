@@ -53,7 +53,7 @@ func TestFamily(t *testing.T) {
 		if b.Name != c.name || b.Zephyr() != c.zephyr || b.Doc != c.doc || !b.Partial || b.Flash.Programmer != "west" {
 			t.Errorf("%s: %q, to the system %q: %q", c.name, b.Name, b.Zephyr(), b.Doc)
 		}
-		if got := boards.NameOf(c.name, []string{shelf}); got != c.name {
+		if got, file := boards.Locate(c.name, []string{shelf}); got != c.name || file != "" {
 			t.Errorf("%s is named %s", c.name, got)
 		}
 		if _, err := b.Settle(boards.Options{}); err != nil {
@@ -89,7 +89,7 @@ func TestNotOfAFamily(t *testing.T) {
 	} {
 		b, err := boards.Find(path, []string{shelf})
 		want := strings.TrimSuffix(filepath.Base(path), ".json")
-		if err != nil || b.Name != want || boards.NameOf(path, []string{shelf}) != want {
+		if name, _ := boards.Locate(path, []string{shelf}); err != nil || b.Name != want || name != want {
 			t.Errorf("%s: %+v, %v", path, b, err)
 		}
 	}

@@ -128,20 +128,13 @@ func (b *Board) OwnFile() (text []byte, err error) {
 	return text, nil
 }
 
-// NameOf returns the name of the board that Find loads for a name or path, without loading it.
-func NameOf(name string, folders []string) string {
-	if !isFile(name, folders) {
-		return name
+// Locate returns the name of the board that Find loads for a name or path, without loading it, and the absolute path of
+// its file: "" for a name, which Find searches for.
+func Locate(nameOrPath string, folders []string) (name, file string) {
+	if !isFile(nameOrPath, folders) {
+		return nameOrPath, ""
 	}
-	return strings.TrimSuffix(filepath.Base(name), ".json")
-}
-
-// Absolute returns a name or path for Find with which a path is absolute.
-func Absolute(name string, folders []string) string {
-	if !isFile(name, folders) {
-		return name
-	}
-	return abspath.Of(name)
+	return strings.TrimSuffix(filepath.Base(nameOrPath), ".json"), abspath.Of(nameOrPath)
 }
 
 // isFile reports whether Find takes a name as the path of a board file.

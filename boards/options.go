@@ -107,8 +107,11 @@ type option struct {
 	syntax func(value string) error // of a text without Choices
 }
 
-// OnDevice is the value of Options.GraphExecutor for firmware with a graph executor.
-const OnDevice = "device"
+// onDevice is the value of Options.GraphExecutor for firmware with a graph executor.
+const onDevice = "device"
+
+// GraphOnDevice reports whether the firmware has a graph executor.
+func (o Options) GraphOnDevice() bool { return o.GraphExecutor == onDevice }
 
 // Values of Options.App.
 const (

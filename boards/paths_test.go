@@ -43,11 +43,11 @@ func TestRelativeFolders(t *testing.T) {
 		}
 	}
 	for name, absolute := range map[string]string{
-		"mine": "mine", "zephyr/any": "zephyr/any", "": "", "my own/boards/mine.json": filepath.Join(want, "mine.json"),
+		"mine": "", "zephyr/any": "", "": "", "my own/boards/mine.json": filepath.Join(want, "mine.json"),
 		"mine.json": filepath.Join(home, "mine.json"),
 	} {
-		if got := Absolute(name, []string{"my own"}); got != absolute {
-			t.Errorf("Absolute(%q) is %q, want %q", name, got, absolute)
+		if _, got := Locate(name, []string{"my own"}); got != absolute {
+			t.Errorf("the file of %q is %q, want %q", name, got, absolute)
 		}
 	}
 }

@@ -159,9 +159,9 @@ func (r *graphReader) readRoots() error {
 		switch {
 		case n.Flatten:
 			return r.fault("export it with TVM 0.9 or later", "operator %s takes every tensor as one-dimensional", n.Func)
-		case n.Func == mlf.Nop && (len(n.Inputs) != 1 || to != from+1):
+		case n.IsNop() && (len(n.Inputs) != 1 || to != from+1):
 			return r.fault("", "node %q reshapes %d tensors to %d", n.Name, len(n.Inputs), to-from)
-		case n.Func == mlf.Nop:
+		case n.IsNop():
 			r.root[from] = r.root[n.Inputs[0]]
 		}
 	}
@@ -275,7 +275,7 @@ func (r *graphReader) makeTables() {
 }
 
 // isCall reports whether a node calls a function.
-func isCall(n mlf.GraphNode) bool { return n.Func != "" && n.Func != mlf.Nop }
+func isCall(n mlf.GraphNode) bool { return n.Func != "" && !n.IsNop() }
 
 // usedEntries returns, for each entry of the graph, whether a call or a copy uses it.
 func (r *graphReader) usedEntries() []bool {

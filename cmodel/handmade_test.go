@@ -49,7 +49,7 @@ func adder(names ...string) *mlf.Model {
 		"storage_id": ["list_int", [0, 1, 2, 3, 4, 4, 5]],
 		"shape": ["list_shape", [[4], [4], [0], [4], [4], [2, 2], [0]]]}}`, names[0], names[1],
 		call("net_add", "[0, 0, 0], [1, 0, 0]"), call("net_add", "[3, 0, 0], [1, 0, 0]"),
-		call(mlf.Nop, "[4, 0, 0]"), call("net_nothing", "[2, 0, 0]"))
+		call("__nop", "[4, 0, 0]"), call("net_nothing", "[2, 0, 0]"))
 	const operators = `#include <tvm/runtime/c_runtime_api.h>
 #include <tvm/runtime/c_backend_api.h>
 TVM_DLL int32_t net_add(void* args, int32_t* arg_type_ids, int32_t num_args, void* out_ret_value, int32_t* out_ret_tcode, void* resource_handle) {

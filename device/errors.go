@@ -3,7 +3,6 @@
 package device
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -28,10 +27,6 @@ func wrongImage(device, want, got string) error {
 	}
 	return failure.New(failure.Verify, next, "%s runs build %s, not build %s", device, got, want)
 }
-
-// ErrNoProgrammer is wrapped by the error, of class config, of an image for a device that has no programmer, and that
-// does not run it.
-var ErrNoProgrammer = errors.New("has no programmer, and does not run the image")
 
 // A LeaseError reports a device that another process uses: Device, Holder and Waited.
 type LeaseError = ledger.LeaseError

@@ -22,10 +22,10 @@ const (
 )
 
 // Flash writes the image to the device as far as necessary. When it returns nil, the flash was verified and the new
-// firmware has answered. A board without a programmer must hold the image already: ErrNoProgrammer. Further errors,
-// before any write: class config if recorded facts contradict the chosen board, *WearError. Class verify if another
-// chip or firmware answers; class boot if none does; those of flasher; if the board was plugged in elsewhere, class
-// config if several may be it and, if another process leases that place, *LeaseError.
+// firmware has answered. Errors before any write: class config for a board without a programmer that does not hold
+// the image, and if recorded facts contradict the chosen board; *WearError. Class verify if another chip or firmware
+// answers; class boot if none does; those of the programmer; if the board was plugged in elsewhere, class config if
+// several may be it and, if another process leases that place, *LeaseError.
 func (d *Device) Flash(ctx context.Context, i *image.Image) (FlashReport, error) {
 	if ctx.Err() != nil {
 		return FlashReport{}, failure.Stopped(ctx, "flash")
@@ -87,7 +87,7 @@ func (d *Device) verifyHeld(ctx context.Context, i *image.Image) (FlashReport, e
 	isSilent := failure.Of(err) == failure.Boot && errors.As(err, new(*transport.HandshakeError))
 	if isSilent || failure.Of(err) == failure.Verify {
 		err = failure.New(failure.Config, "write "+i.Path+" to it with the board's own tool and try again, or name a "+
-			"programmer in its board file", "board %s %w: %w", d.board.Name, ErrNoProgrammer, err)
+			"programmer in its board file", "board %s has no programmer, and does not run the image: %w", d.board.Name, err)
 	}
 
 	if err != nil {

@@ -212,14 +212,14 @@ func countClock(ctx context.Context, query queryPlatform, each time.Duration) (
 ) {
 	for i := range clockReads {
 		p, err := query(ctx)
-		if err != nil || p.TicksHz == nil || p.InstructionRate == nil || p.InstructionRate.Instructions == 0 {
+		if err != nil || p.TicksHz == nil || p.CountedInstructions == 0 {
 			return 0, 0, err
 		}
 
 		reported = *p.TicksHz
-		seconds := float64(p.InstructionRate.Instructions) * each.Seconds()
-		hz := float64(p.InstructionRate.Ticks) / seconds
-		if math.Abs(float64(p.InstructionRate.Ticks)-float64(reported)*seconds) <= 1 {
+		seconds := float64(p.CountedInstructions) * each.Seconds()
+		hz := float64(p.CountedTicks) / seconds
+		if math.Abs(float64(p.CountedTicks)-float64(reported)*seconds) <= 1 {
 			return reported, float64(reported), nil
 		}
 

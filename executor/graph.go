@@ -173,7 +173,7 @@ func (g *Graph) findOperators(ctx context.Context) error {
 		from, to := g.graph.Entries(n)
 
 		// A nop only reshapes: its output is the memory of its input, and nothing is called.
-		if node.Func == mlf.Nop {
+		if node.IsNop() {
 			if err := g.checkNop(node, from, to); err != nil {
 				return err
 			}

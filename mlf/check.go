@@ -131,7 +131,7 @@ func (a *Archive) checkFunctions(m *Model) error {
 	}
 
 	for _, n := range g.Nodes {
-		if n.Func != "" && n.Func != Nop && !m.Has(n.Func) {
+		if n.Func != "" && n.Func != nop && !m.Has(n.Func) {
 			return a.fault("", "", "model %s: its graph calls %q, which is not in the system library", m.Name, n.Func)
 		}
 	}

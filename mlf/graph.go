@@ -32,8 +32,11 @@ type GraphNode struct {
 	Flatten bool  // the operator takes every tensor as one-dimensional
 }
 
-// Nop is the function name of a node that only reshapes.
-const Nop = "__nop"
+// nop is the function name of a node that only reshapes.
+const nop = "__nop"
+
+// IsNop reports whether the node only reshapes.
+func (n GraphNode) IsNop() bool { return n.Func == nop }
 
 // Entries returns the entries of node n's outputs.
 func (g *GraphModel) Entries(n int) (from, to int) { return g.Rows[n], g.Rows[n+1] }
@@ -223,7 +226,7 @@ func (n *GraphNode) readAttrs(attrs map[string]any, outputs int) error {
 	flat, _ := attrs["flatten_data"].(string)
 	n.Flatten = flat != "" && flat != "0"
 
-	if n.Func == Nop && len(n.Inputs) == 0 {
+	if n.IsNop() && len(n.Inputs) == 0 {
 		return errors.New("a __nop node has no input")
 	}
 	return nil

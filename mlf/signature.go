@@ -107,9 +107,9 @@ func graphSignatures(graph []byte) []Signature {
 		found[n.Func] = s
 	}
 
-	// Arguments have no function, and Nop is none.
+	// Arguments have no function, and nop is none.
 	delete(found, "")
-	delete(found, Nop)
+	delete(found, nop)
 	return slices.Collect(maps.Values(found))
 }
 

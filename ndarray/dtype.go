@@ -10,12 +10,12 @@ import (
 
 // The type codes of DLDataType (crt_abi.md §1).
 const (
-	Int     uint8 = 0
-	UInt    uint8 = 1
-	Float   uint8 = 2
-	Handle  uint8 = 3
-	BFloat  uint8 = 4
-	Complex uint8 = 5
+	Int         uint8 = 0
+	UInt        uint8 = 1
+	Float       uint8 = 2
+	Handle      uint8 = 3
+	BFloat      uint8 = 4
+	complexCode uint8 = 5
 )
 
 // A DType is a DLDataType: the type of one element. A boolean is an unsigned integer of one bit, stored in a byte.
@@ -30,7 +30,7 @@ var codeNames = []struct {
 	name string
 	code uint8
 }{
-	{"bfloat", BFloat}, {"complex", Complex}, {"float", Float}, {"uint", UInt}, {"int", Int},
+	{"bfloat", BFloat}, {"complex", complexCode}, {"float", Float}, {"uint", UInt}, {"int", Int},
 }
 
 // ParseDType parses a type as TVM prints it: "int8", "float32", "uint8x4", "bool", "bfloat16", "handle". An integer

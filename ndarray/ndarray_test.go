@@ -9,7 +9,7 @@ func TestDTypeNames(t *testing.T) {
 	for name, want := range map[string]DType{
 		"int8": {Int, 8, 1}, "uint8": {UInt, 8, 1}, "float32": {Float, 32, 1}, "float": {Float, 32, 1},
 		"uint8x4": {UInt, 8, 4}, "bool": {UInt, 1, 1}, "bfloat16": {BFloat, 16, 1}, "handle": {Handle, 64, 1},
-		"int4": {Int, 4, 1}, "complex64": {Complex, 64, 1}, "int": {Int, 32, 1},
+		"int4": {Int, 4, 1}, "complex64": {complexCode, 64, 1}, "int": {Int, 32, 1},
 	} {
 		got, err := ParseDType(name)
 		if err != nil || got != want {

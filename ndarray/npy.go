@@ -37,8 +37,8 @@ var npyTypes = []struct {
 	{"f2", DType{Float, 16, 1}},
 	{"f4", DType{Float, 32, 1}},
 	{"f8", DType{Float, 64, 1}},
-	{"c8", DType{Complex, 64, 1}},
-	{"c16", DType{Complex, 128, 1}},
+	{"c8", DType{complexCode, 64, 1}},
+	{"c16", DType{complexCode, 128, 1}},
 }
 
 // ReadNPY reads one array. It converts Fortran order and big-endian numbers. It returns an error for a type that
@@ -148,7 +148,7 @@ func parseDescr(s string) (d DType, big bool, err error) {
 // swapBytes converts big-endian numbers to little-endian, in place.
 func swapBytes(a *Array) {
 	width := a.DType.Size()
-	if a.DType.Code == Complex {
+	if a.DType.Code == complexCode {
 		width /= 2 // each of the two numbers is swapped by itself
 	}
 

@@ -137,7 +137,7 @@ func TestOtherOrders(t *testing.T) {
 		},
 		{
 			npyFile(fmt.Sprintf(head, ">c8", "False", "()"), 1, 2, 3, 4, 5, 6, 7, 8),
-			Array{DType{Complex, 64, 1}, []int64{}, []byte{4, 3, 2, 1, 8, 7, 6, 5}},
+			Array{DType{complexCode, 64, 1}, []int64{}, []byte{4, 3, 2, 1, 8, 7, 6, 5}},
 		},
 		{
 			npyFile(fmt.Sprintf(head, "|i1", "True", "(2, 3)"), 1, 4, 2, 5, 3, 6),

@@ -106,7 +106,9 @@ func (b *Builder) anchor() {
 // Absolute returns s with absolute paths, for a caller that generates with it again later.
 func (b *Builder) Absolute(s Spec) Spec {
 	b.anchor()
-	s.Board = boards.Absolute(s.Board, b.Path)
+	if _, file := boards.Locate(s.Board, b.Path); file != "" {
+		s.Board = file
+	}
 	abspath.Fix(&s.Model, &s.Runtime)
 	s.Template = absolutePlace(s.Template, b.Templates)
 

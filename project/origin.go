@@ -109,10 +109,11 @@ func (b *Builder) templateFrom(dir, text string) string {
 
 // boardFrom is templateFrom of a board.
 func (b *Builder) boardFrom(dir, text string) string {
-	if text = boards.Absolute(text, b.Path); !filepath.IsAbs(text) {
+	_, file := boards.Locate(text, b.Path)
+	if file == "" {
 		return ""
 	}
-	return fromOf(dir, text)
+	return fromOf(dir, file)
 }
 
 // findTemplate finds a template by the text in Spec. The origin is nil if git does not know it.

@@ -972,7 +972,7 @@ func TestGraphOnDevice(t *testing.T) {
 			t.Run(board+"/"+mlftest.Name(path), func(t *testing.T) {
 				t.Parallel()
 				needBoardTools(t, board, nil)
-				o := boards.Options{GraphExecutor: boards.OnDevice, PacketBytes: graphPacket, ArenaKiB: 1024}
+				o := boards.Options{GraphExecutor: "device", PacketBytes: graphPacket, ArenaKiB: 1024}
 				p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: path, Options: o})
 				s, err := p.Run(t.Context(), testEnv().desk(), "")
 				must(t, err)

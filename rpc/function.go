@@ -84,7 +84,6 @@ func (s *Session) SystemLib(ctx context.Context) (Module, error) {
 	return m, nil
 }
 
-
 // Function looks up a function of the module. Errors: ErrNotFound; those of a request.
 func (m Module) Function(ctx context.Context, name string) (Function, error) {
 	if err := m.enter(ctx); err != nil {

@@ -30,21 +30,23 @@ const (
 
 // A Platform holds settings that a device read from its registers. A nil field is unknown.
 type Platform struct {
-	CoreHz          *uint32          `json:"core_hz,omitempty"`
-	TicksHz         *uint32          `json:"ticks_hz,omitempty"` // Hz, of the timer that measures calls
-	Ticks           *uint64          `json:"-"`                  // that timer's count at the answer; it runs while the device waits
-	ICache          *bool            `json:"icache,omitempty"`
-	DCache          *bool            `json:"dcache,omitempty"`
-	Prefetch        *bool            `json:"prefetch,omitempty"` // of the flash
-	FPU             *bool            `json:"fpu,omitempty"`
-	WaitStates      *uint8           `json:"wait_states,omitempty"` // of the flash
-	Reset           *ResetCause      `json:"reset,omitempty"`
-	ChipID          hexBytes         `json:"chip_id,omitempty"`
-	CPUID           *uint32          `json:"cpuid,omitempty"`
-	Emulated        *bool            `json:"emulated,omitempty"`
-	Lost            *uint32          `json:"lost_bytes,omitempty"` // received bytes that were dropped for lack of buffer
-	InstructionRate *InstructionRate `json:"-"`                    // the timer, by instructions; nil of a chip
-	Clock           Clock            `json:"clock,omitempty"`      // that the timer's rate was compared with
+	CoreHz     *uint32     `json:"core_hz,omitempty"`
+	TicksHz    *uint32     `json:"ticks_hz,omitempty"` // Hz, of the timer that measures calls
+	Ticks      *uint64     `json:"-"`                  // that timer's count at the answer; it runs while the device waits
+	ICache     *bool       `json:"icache,omitempty"`
+	DCache     *bool       `json:"dcache,omitempty"`
+	Prefetch   *bool       `json:"prefetch,omitempty"` // of the flash
+	FPU        *bool       `json:"fpu,omitempty"`
+	WaitStates *uint8      `json:"wait_states,omitempty"` // of the flash
+	Reset      *ResetCause `json:"reset,omitempty"`
+	ChipID     hexBytes    `json:"chip_id,omitempty"`
+	CPUID      *uint32     `json:"cpuid,omitempty"`
+	Emulated   *bool       `json:"emulated,omitempty"`
+	Lost       *uint32     `json:"lost_bytes,omitempty"` // received bytes that were dropped for lack of buffer
+	// an emulated device's timer counts CountedTicks while CountedInstructions run; both are 0 of a chip
+	CountedInstructions uint32 `json:"-"`
+	CountedTicks        uint32 `json:"-"`
+	Clock               Clock  `json:"clock,omitempty"` // that the timer's rate was compared with
 }
 
 // A Clock is what the rate of a device's timer was compared with. The zero value is nothing: times in seconds may be
@@ -63,12 +65,6 @@ func (c Clock) String() string {
 		return "unverified"
 	}
 	return string(c)
-}
-
-// InstructionRate is how far an emulated device's timer counts while a known number of instructions runs.
-type InstructionRate struct {
-	Instructions uint32
-	Ticks        uint32
 }
 
 // String returns, for example, "core 168 MHz, timer 168 MHz, instruction cache on, 5 wait states". It omits unknown
@@ -222,7 +218,7 @@ func (p *Platform) set(tag byte, v []byte) error {
 	case tagLost:
 		p.Lost = u32(v)
 	case tagCounted:
-		p.InstructionRate = &InstructionRate{binary.LittleEndian.Uint32(v), binary.LittleEndian.Uint32(v[4:])}
+		p.CountedInstructions, p.CountedTicks = binary.LittleEndian.Uint32(v), binary.LittleEndian.Uint32(v[4:])
 	}
 	return nil
 }

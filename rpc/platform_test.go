@@ -58,7 +58,7 @@ func TestPlatformInWordsAndJSON(t *testing.T) {
 	const want = `{"core_hz":168000000,"ticks_hz":168000000,"icache":true,"dcache":false,"prefetch":true,"fpu":true,` +
 		`"wait_states":5,"reset":"software, watchdog","chip_id":"abcd","cpuid":1091551809,"emulated":false,"lost_bytes":0}`
 	if err != nil || string(text) != want || *p.Ticks != 1<<32+1 ||
-		*p.InstructionRate != (rpc.InstructionRate{Instructions: 256, Ticks: 7}) {
+		p.CountedInstructions != 256 || p.CountedTicks != 7 {
 		t.Errorf("got  %s, ticks %v, %v\nwant %s", text, p.Ticks, err, want)
 	}
 	const words = "core 168 MHz, timer 168 MHz (unverified), instruction cache on, data cache off, prefetch on, FPU on, " +

@@ -15,7 +15,7 @@ import (
 // board, or NAME=DEVICE for one of several that are attached, as Desk.Attach expects it. A process or an emulated board
 // may be named more than once. Firmware is built for each kind of board, and written to boards that have other
 // firmware as soon as there is something to measure. There may be none if Options.Remotes has some. Errors: those of
-// project and device; ErrLocked; of class config for a Remote without boards.
+// project and device; of class config for a folder that another process uses, and for a Remote without boards.
 func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string, o Options) (*Run, error) {
 	if o.Reference != nil {
 		if err := checkCandidate(*o.Reference); err != nil {

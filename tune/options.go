@@ -159,7 +159,7 @@ func (o *Options) checkMemory(words []string) error {
 	var kinds []string
 	for _, word := range words {
 		board, _ := splitWord(word)
-		if kind := boards.NameOf(board, o.path()); !slices.Contains(kinds, kind) {
+		if kind, _ := boards.Locate(board, o.path()); !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)
 		}
 	}

@@ -25,7 +25,7 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 	kind := ""
 	if board != "" {
 		name, _ := splitWord(board)
-		kind = boards.NameOf(name, o.path())
+		kind, _ = boards.Locate(name, o.path())
 	}
 	if before, err = findReproducible(dir, id, kind); err != nil {
 		return before, after, err

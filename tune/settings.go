@@ -114,11 +114,8 @@ func boardFiles(words, path []string) map[string]string {
 	files := map[string]string{}
 	for _, word := range words {
 		board, _ := splitWord(word)
-		file := boards.Absolute(board, path)
-		if file == board && !filepath.IsAbs(board) {
-			file = ""
-		}
-		files[boards.NameOf(board, path)] = file
+		name, file := boards.Locate(board, path)
+		files[name] = file
 	}
 	return files
 }

@@ -28,9 +28,9 @@ import (
 
 const lockFile = ".boardsmith.lock"
 
-// ErrLocked is wrapped by the error, of class config, of the folder of a run or a search that is in use, by another
+// errLocked is wrapped by the error, of class config, of the folder of a run or a search that is in use, by another
 // process or another part of this one.
-var ErrLocked = failure.New(failure.Config, "wait until it has ended, or choose another folder", "is in use")
+var errLocked = failure.New(failure.Config, "wait until it has ended, or choose another folder", "is in use")
 
 // A store is the folder of an open run. A result is a line of results.jsonl before it is returned to a caller; other
 // processes may read the file at any time. Many goroutines may use a store.
@@ -52,7 +52,7 @@ func openStore(dir string) (*store, error) {
 		return nil, plainfile.Error("lock", dir, err)
 	}
 	if lock == nil {
-		return nil, fmt.Errorf("the run in %s %w", dir, ErrLocked)
+		return nil, fmt.Errorf("the run in %s %w", dir, errLocked)
 	}
 
 	s := &store{dir: dir, lock: lock, index: newIndex()}

@@ -180,7 +180,7 @@ func TestOthersChangeTheFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openStore(dir); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), dir) ||
+	if _, err := openStore(dir); !errors.Is(err, errLocked) || !strings.Contains(err.Error(), dir) ||
 		failure.Of(err) != failure.Config || failure.Next(err) == "" {
 		t.Errorf("in use: %v", err)
 	}

@@ -248,7 +248,7 @@ func (d *modelDevice) runGraph(m *mlf.Model) error {
 	}
 
 	for n, node := range g.Nodes {
-		if node.Func == "" || node.Func == mlf.Nop {
+		if node.Func == "" || node.IsNop() {
 			continue
 		}
 		d.find(node.Func)

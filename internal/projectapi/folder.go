@@ -171,7 +171,7 @@ func (f *folder) holdGraph(s *project.Spec) error {
 		return err
 	}
 	o, err := b.Settle(s.Options)
-	if err != nil || o.GraphExecutor != boards.OnDevice || s.Options.PacketBytes != 0 {
+	if err != nil || !o.GraphOnDevice() || s.Options.PacketBytes != 0 {
 		return nil // Generate reports the error
 	}
 

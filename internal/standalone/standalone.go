@@ -227,7 +227,7 @@ func (s *Session) Timer(ctx context.Context) (rpc.Platform, error) {
 	}
 	p := rpc.Platform{Ticks: &n[0], TicksHz: new(uint32(n[1]))}
 	if n[3] != 0 {
-		p.InstructionRate = &rpc.InstructionRate{Instructions: uint32(n[2]), Ticks: uint32(n[3])}
+		p.CountedInstructions, p.CountedTicks = uint32(n[2]), uint32(n[3])
 	}
 	return p, nil
 }

@@ -149,7 +149,7 @@ func TestTimer(t *testing.T) {
 		{"clock 0000000000000010 000003e8 00040000 00000000", rpc.Platform{Ticks: &ticks, TicksHz: &hz}, false},
 		{
 			"clock 0000000000000010 000003e8 00040000 00000009",
-			rpc.Platform{Ticks: &ticks, TicksHz: &hz, InstructionRate: &rpc.InstructionRate{Instructions: 0x40000, Ticks: 9}},
+			rpc.Platform{Ticks: &ticks, TicksHz: &hz, CountedInstructions: 0x40000, CountedTicks: 9},
 			false,
 		},
 		{"no request", rpc.Platform{}, false},

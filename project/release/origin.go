@@ -17,18 +17,18 @@ import (
 
 const modulePath = "github.com/boardsmith/boardsmith"
 
-// A Version identifies the boardsmith that made a firmware.
-type Version struct {
+// A version identifies the boardsmith that made a firmware.
+type version struct {
 	Module  string `json:"version,omitempty"` // as in go.mod; "" of a working tree
 	Commit  string `json:"commit,omitempty"`  // 40 digits, or the 12 of a pseudo-version; "": not known
 	Changed string `json:"changed,omitempty"` // digest of the working tree's files that differ from the commit; "": none
 }
 
 // runningVersion returns the version of this module in the running program, as Go recorded it.
-func runningVersion() Version {
+func runningVersion() version {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return Version{}
+		return version{}
 	}
 	return versionIn(info)
 }
@@ -36,7 +36,7 @@ func runningVersion() Version {
 // pseudoVersion matches the commit at the end of a version without a tag (https://go.dev/ref/mod#pseudo-versions).
 var pseudoVersion = regexp.MustCompile(`[.-]\d{14}-([0-9a-f]{12})(?:\+.*)?$`)
 
-func versionIn(info *debug.BuildInfo) (v Version) {
+func versionIn(info *debug.BuildInfo) (v version) {
 	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
 		if m.Path != modulePath {
 			continue
@@ -60,7 +60,7 @@ func versionIn(info *debug.BuildInfo) (v Version) {
 }
 
 // text returns the version for people; "" if it is not known.
-func (v Version) text() string {
+func (v version) text() string {
 	switch {
 	case v.Module != "":
 		return v.Module
@@ -71,7 +71,7 @@ func (v Version) text() string {
 }
 
 // purl returns the package URL of boardsmith, or of a folder in it.
-func (v Version) purl(folder string) string {
+func (v version) purl(folder string) string {
 	version := v.Module
 	if version == "" {
 		version = v.Commit
@@ -83,7 +83,7 @@ func (v Version) purl(folder string) string {
 }
 
 // purlOf returns a part's package URL: of boardsmith's module, of a git repository, else a generic one with the digest.
-func (v Version) purlOf(p part) string {
+func (v version) purlOf(p part) string {
 	switch {
 	case p.Shipped && p.Kind == partRuntime:
 		return v.purl("crt")

@@ -12,16 +12,16 @@ func TestVersionIn(t *testing.T) {
 	fork := &debug.Module{Path: "../fork"}
 	for name, c := range map[string]struct {
 		info debug.BuildInfo
-		want Version
+		want version
 	}{
-		"dependency":  {of(debug.Module{Path: modulePath, Version: "v1.2.3"}), Version{Module: "v1.2.3"}},
-		"pseudo":      {of(debug.Module{Path: modulePath, Version: pseudo}), Version{Module: pseudo, Commit: "0123456789ab"}},
-		"replacement": {of(debug.Module{Path: modulePath, Version: "v1.2.3", Replace: fork}), Version{}},
-		"devel":       {debug.BuildInfo{Main: debug.Module{Path: modulePath, Version: "(devel)"}}, Version{}},
-		"other":       {debug.BuildInfo{Main: debug.Module{Path: "x", Version: "v9.0.0"}}, Version{}},
+		"dependency":  {of(debug.Module{Path: modulePath, Version: "v1.2.3"}), version{Module: "v1.2.3"}},
+		"pseudo":      {of(debug.Module{Path: modulePath, Version: pseudo}), version{Module: pseudo, Commit: "0123456789ab"}},
+		"replacement": {of(debug.Module{Path: modulePath, Version: "v1.2.3", Replace: fork}), version{}},
+		"devel":       {debug.BuildInfo{Main: debug.Module{Path: modulePath, Version: "(devel)"}}, version{}},
+		"other":       {debug.BuildInfo{Main: debug.Module{Path: "x", Version: "v9.0.0"}}, version{}},
 		"dirty": {
 			debug.BuildInfo{Main: debug.Module{Path: modulePath, Version: pseudo + "+dirty"}},
-			Version{Module: pseudo + "+dirty", Commit: "0123456789ab"},
+			version{Module: pseudo + "+dirty", Commit: "0123456789ab"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestVersionIn(t *testing.T) {
 
 // TestPURL: each kind of part has the package URL that the specification of its type asks for.
 func TestPURL(t *testing.T) {
-	v := Version{Commit: "c0"}
+	v := version{Commit: "c0"}
 	const module = "pkg:golang/github.com/boardsmith/boardsmith@c0#"
 	for want, p := range map[string]part{
 		module + "crt":                 {Kind: partRuntime, Shipped: true},

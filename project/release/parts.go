@@ -163,7 +163,7 @@ func originOf(s *projectfile.State, name, sum string) origin {
 
 	// Unchanged shipped files are boardsmith's, wherever the template is from.
 	if from := s.Template.Origin; from != nil && !o.shipped {
-		o.version, o.url = Version{Commit: from.Commit, Changed: from.Changed}.text(), from.URL
+		o.version, o.url = version{Commit: from.Commit, Changed: from.Changed}.text(), from.URL
 	}
 	return o
 }
@@ -174,7 +174,7 @@ func libraryOrigin(s *projectfile.State, name string) origin {
 	o := origin{kind: partLibrary, name: of}
 	for _, l := range s.Libraries {
 		if l.Name == of {
-			o.version, o.url, o.licence = Version{Commit: l.Commit, Changed: l.Changed}.text(), l.URL, l.Licence
+			o.version, o.url, o.licence = version{Commit: l.Commit, Changed: l.Changed}.text(), l.URL, l.Licence
 		}
 	}
 	return o

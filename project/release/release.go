@@ -58,7 +58,7 @@ type about struct {
 	BuildID    string            `json:"build_id,omitempty"`
 	Options    []string          `json:"options"`
 	Edited     []string          `json:"edited"` // generated files that were changed by hand
-	Boardsmith Version           `json:"boardsmith"`
+	Boardsmith version           `json:"boardsmith"`
 	Parts      []part            `json:"parts"`
 	Licences   []licence         `json:"licences"`
 	Files      map[string]string `json:"files"` // name to SHA-256
@@ -80,7 +80,7 @@ type Options struct {
 	// folders with texts of licences, ID.txt each, beside those of the project and boardsmith's own
 	Licences []string
 	// Boardsmith is this module's version; zero: as Go recorded it in the running program.
-	Boardsmith Version
+	Boardsmith version
 }
 
 // Of returns the release of the project's last build, i. It has the raw bytes and Intel HEX if the build made them
@@ -140,7 +140,7 @@ func (r *Release) complete(o Options, a about, parts []part, texts []licenceFile
 ) (err error) {
 	a.Format, a.Product, a.Version, a.Boardsmith = aboutFormat, o.Product, o.Version, o.Boardsmith
 	a.Commit, a.Changed = o.Commit, o.Changed
-	if a.Boardsmith == (Version{}) {
+	if a.Boardsmith == (version{}) {
 		a.Boardsmith = runningVersion()
 	}
 

@@ -28,7 +28,7 @@ import (
 type aboutFile struct {
 	Product, Version string
 	Commit, Changed  string
-	Boardsmith       release.Version
+	Boardsmith       struct{ Version, Commit string }
 	Parts            []struct {
 		Kind, Name, Version, Licence, PURL string
 		Files                              []struct{ Name, SHA256 string }
@@ -106,10 +106,9 @@ func usersRelease(t *testing.T, dir string) (*release.Release, string) {
 		t.Skip(missing)
 	}
 	must(t, err)
-	r, err := release.Of(p, i, release.Options{
-		Product: "Kiln", Version: "2.1", Commit: strings.Repeat("b", 40), Changed: "c0ffee",
-		Boardsmith: release.Version{Module: "v0.1.0", Commit: strings.Repeat("a", 40)},
-	})
+	o := release.Options{Product: "Kiln", Version: "2.1", Commit: strings.Repeat("b", 40), Changed: "c0ffee"}
+	o.Boardsmith.Module, o.Boardsmith.Commit = "v0.1.0", strings.Repeat("a", 40)
+	r, err := release.Of(p, i, o)
 	must(t, err)
 	return r, edited
 }
@@ -182,7 +181,7 @@ func TestIdentities(t *testing.T) {
 	r, _ := usersRelease(t, t.TempDir())
 	var about aboutFile
 	must(t, json.Unmarshal(fileOf(t, r, "release.json"), &about))
-	if about.Product != "Kiln" || about.Version != "2.1" || about.Boardsmith.Module != "v0.1.0" ||
+	if about.Product != "Kiln" || about.Version != "2.1" || about.Boardsmith.Version != "v0.1.0" ||
 		len(about.Boardsmith.Commit) != 40 {
 		t.Errorf("product %q %q by %+v", about.Product, about.Version, about.Boardsmith)
 	}

@@ -104,7 +104,7 @@ func ConfigHeader(b *boards.Board, o boards.Options) []byte {
 
 	// The board's own list must not change.
 	functions := slices.Clip(b.Functions)
-	if o.GraphExecutor == boards.OnDevice {
+	if o.GraphOnDevice() {
 		functions = append(functions, graphFunction)
 	} else {
 		w.WriteString("\n#define BOARDSMITH_NO_GRAPH_EXECUTOR  // a chip's image has all of the runtime that is compiled\n")

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -223,7 +224,7 @@ func (r *run) flashes(ctx context.Context, found *Result) error {
 	for i := range n {
 		variant := (i + 1) % 2
 		report, off, err := r.flash(ctx, variant)
-		if errors.Is(err, device.ErrNoProgrammer) {
+		if failure.Of(err) == failure.Config && r.report.Programmer == boards.NoProgrammer {
 			found.Skipped = "the board has no programmer"
 			return nil
 		}

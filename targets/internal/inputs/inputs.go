@@ -438,4 +438,7 @@ func ProjectName(model, modelName string) string {
 }
 
 // BoardName returns the board's name, also from a board file's path.
-func (in *Inputs) BoardName() string { return boards.NameOf(in.Board.Value, in.Path) }
+func (in *Inputs) BoardName() string {
+	name, _ := boards.Locate(in.Board.Value, in.Path)
+	return name
+}

@@ -47,7 +47,7 @@ func (t *Job) folder(name string) {
 
 	for word := range strings.SplitSeq(t.In.Board.Value, ",") {
 		board, device, named := strings.Cut(word, "=")
-		board = boards.NameOf(board, t.In.Path)
+		board, _ = boards.Locate(board, t.In.Path)
 		if named {
 			board += "=" + device
 		}

@@ -53,7 +53,8 @@ func openStore(dir string) (*store, error) {
 		return nil, err
 	}
 	if lock == nil {
-		return nil, fmt.Errorf("the run in %s %w", dir, tune.ErrLocked)
+		return nil, failure.New(failure.Config, "wait until it has ended, or choose another folder",
+			"the run in %s is in use", dir)
 	}
 
 	s := &store{dir: dir, lock: lock}
