@@ -50,7 +50,9 @@ func (a *Archive) checkC(m *Model) error {
 		kind   string
 		fields []string
 	}{
-		{"inputs", bufferNames(h.Inputs)}, {"outputs", bufferNames(h.Outputs)}, {"pools", bufferNames(h.Pools)},
+		{"inputs", bufferNames(h.Inputs)},
+		{"outputs", bufferNames(h.Outputs)},
+		{"pools", bufferNames(h.Pools)},
 		{"devices", h.Devices},
 	} {
 		// TVM converts names to C, where two may become equal.
