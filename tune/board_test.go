@@ -514,16 +514,21 @@ static int64_t numbers(void) { // a third, rounded, and whether a number without
 #else
 #define FOR_ALL(X) X(primask) X(basepri) X(faultmask) X(control)
 #endif
+#define FPDSCR *(volatile uint32_t*)0xE000EF3C
 #define READ(name) __asm__ volatile("mrs %0, " #name : "=r"(value)); all = all * 31 + (value & ~4);
 static int64_t state(void) {
   int64_t all = numbers();
   int32_t value;
   FOR_ALL(READ)
+#ifdef __ARM_FP
+  all = all * 31 + FPDSCR;
+#endif
   return all;
 }
 static void change(void) {
 #ifdef __ARM_FP
   __asm__ volatile("vmsr fpscr, %0" ::"r"(0x03c00000));
+  FPDSCR = 0x03c00000; // the mode of new contexts
 #endif
 #ifndef __ARM_ARCH_6M__
   __asm__ volatile("msr basepri, %0\n cpsid f" ::"r"(0x40));

@@ -35,6 +35,7 @@
 #define CFSR_STACKING ((1U << 4) | (1U << 12))  // MSTKERR, STKERR: the exception's own frame could not be written
 #define CFSR_STKOF (1U << 20)                   // ARMv8-M: below the limit register
 
+#define FPDSCR_MODES 0x07C80000U  // of new contexts: half precision, NaN, flushing to zero, rounding
 #define CONTROL_FPCA (1U << 2)
 #define EXC_RETURN_PSP (1U << 2)
 #define EXC_RETURN_NO_FPU (1U << 4)
@@ -270,6 +271,7 @@ void port_restore(void) {
   uint32_t control;
   __asm__ volatile("mrs %0, control" : "=r"(control));
   if ((control & CONTROL_FPCA) != 0U) {
+    FPDSCR &= ~FPDSCR_MODES;
     __asm__ volatile("vmsr fpscr, %0" ::"r"(FPDSCR) : "memory");
   }
 #endif

@@ -19,10 +19,12 @@
 #define AIRCR REG32(0xE000ED0CU)
 #define SHCSR REG32(0xE000ED24U)
 #define CPACR REG32(0xE000ED88U)
+#define FPDSCR REG32(0xE000EF3CU)  // B3.2: floating-point extension
 
 #define AIRCR_RESET 0x05FA0004U       // VECTKEY, SYSRESETREQ
 #define SHCSR_FAULTS_ON (0xFU << 16)  // MemManage, BusFault, UsageFault; SecureFault (ARMv8-M)
 #define CPACR_FPU (0xFU << 20)
+#define FPDSCR_MODES 0x07C80000U  // of new contexts: half precision, NaN, flushing to zero, rounding
 
 // Every core has at least the upper two bits of a priority: faults have 0, the tick 0x40 (time.c), external interrupts
 // 0xC0.
@@ -66,8 +68,11 @@ uint32_t cpu_lock(void) {
 void cpu_unlock(uint32_t state) { __asm volatile("msr primask, %0" ::"r"(state) : "memory"); }
 
 // CONTROL is again as entry.S has set it. Without its FPCA, the next floating-point instruction begins a new context,
-// with the mode in FPDSCR (B1.5.7).
+// with the mode in FPDSCR (B1.5.7): that of a reset.
 void port_restore(void) {
+#ifdef __ARM_FP
+  FPDSCR &= ~FPDSCR_MODES;
+#endif
   const uint32_t thread_on_psp = 2;
   __asm volatile("msr control, %0\n isb" ::"r"(thread_on_psp) : "memory");
 #if CORTEXM_FULL
