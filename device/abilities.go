@@ -5,7 +5,7 @@ package device
 import (
 	"context"
 
-	"github.com/boardsmith/boardsmith/device/internal/flasher"
+	"github.com/boardsmith/boardsmith/flasher"
 )
 
 // A flashReader reads back, erases and writes single sectors, and resets. Any other programmer only writes: of a job,

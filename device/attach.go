@@ -7,8 +7,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device/internal/desk"
-	"github.com/boardsmith/boardsmith/device/internal/flasher"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
 )
 
 // Attach opens a device of the board for exclusive use. which selects one of several: a name in Desk.File, a probe's

@@ -6,9 +6,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/boardsmith/boardsmith/device/internal/flasher"
 	"github.com/boardsmith/boardsmith/device/internal/flashplan"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
 )
 
 // Erase erases the board's flash except reserved regions. It erases only sectors that are not blank, or whose

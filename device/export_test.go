@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/device/internal/flasher"
+	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/transport"
 )
 

@@ -16,8 +16,7 @@ type Host struct {
 	Path     []string
 	Log      hclog.Logger        // nil: no log
 	Progress func(ProgressEvent) // called during steps, from any goroutine; nil: not called
-	// builds and their images; nil: the user's cache, or none on a system without a cache folder
-	Cache *cache.Cache
+	Cache    *cache.Cache        // builds and their images; nil: the user's, or none on a system without a cache folder
 }
 
 // A ProgressEvent is the progress of a step: generating, building, flashing, opening.

@@ -7,7 +7,7 @@ import (
 	"context"
 	"io"
 
-	"github.com/boardsmith/boardsmith/device/internal/flasher"
+	"github.com/boardsmith/boardsmith/flasher"
 )
 
 // Probes are debug probes in software with emulated chips behind them, for boards with flash.emulated in their

@@ -18,11 +18,11 @@ const module = "github.com/boardsmith/boardsmith"
 // stands in the top's internal.
 var mayImport = map[string][]string{
 	magefile: {"targets", "targets/develop"},
-	"cmd":    {"internal/projectapi", "device/emulated", "project", "device"},
+	"cmd":    {"projectapi", "device/emulated", "project", "device"},
 
 	// What people type, and what serves it: environment, output, files that people write.
 	"targets": {
-		"internal/projectapi", "measure", "tune", "project/release",
+		"projectapi", "measure", "tune/report", "tune/search", "tune/space", "tune", "serve", "project/release",
 		"project/templatecheck", "project", "executor", "device", "device/emulated", "image", "cmodel", "crt", "cache",
 		"rpc", "rpc/fault", "transport", "boards", "templates", "mlf", "ndarray", "examples/samples",
 		"examples/own-firmware", "failure",
@@ -32,25 +32,32 @@ var mayImport = map[string][]string{
 	"project/templatecheck": {"project", "device", "image", "cache", "rpc", "boards", "mlf", "failure"},
 	"project/release":       {"project", "cmodel", "image", "boards", "mlf", "failure"},
 	"measure":               {"project", "executor", "device", "image", "rpc", "boards", "mlf", "ndarray", "failure"},
-	"internal/projectapi":   {"project", "device", "transport", "boards", "mlf", "templates", "failure"},
+	"projectapi":            {"project", "device", "transport", "boards", "mlf", "templates", "failure"},
 	"examples/tune-matmul":  {"tune", "project", "device"}, // a program as users write them
-	"tune": {
-		"project", "device", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray", "failure",
+	"tune/search": {
+		"tune", "tune/space", "project", "executor", "device", "image", "rpc", "mlf", "ndarray", "failure",
 	},
+	"tune": {
+		"serve", "project", "device", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray", "failure",
+	},
+	"serve":       {"rpc", "rpc/fault", "transport", "failure"}, // TVM's RPC server
+	"tune/space":  {"ndarray", "failure"},
+	"tune/report": {"tune", "measure", "device", "failure"},
 
 	// A project is a folder, and the way from it to a device.
 	"project": {
 		"device", "image", "cache", "rpc", "cmodel", "boards", "mlf", "ndarray", "crt", "templates", "failure",
 	},
 	"executor":        {"rpc", "rpc/fault", "mlf", "ndarray", "failure"},
-	"device/emulated": {"device", "failure"},
-	"device":          {"image", "cache", "rpc", "rpc/fault", "transport", "boards", "failure"},
+	"device/emulated": {"device", "flasher", "failure"},
+	"device":          {"image", "flasher", "cache", "rpc", "rpc/fault", "transport", "boards", "failure"},
 	"cmodel":          {"crt", "image", "boards", "mlf", "ndarray", "failure"},
 	"image":           {"cache", "failure"},
 
 	// These import nothing of each other.
-	"cache": {},
-	"rpc":   {"rpc/fault", "transport", "ndarray", "failure"},
+	"cache":   {},
+	"flasher": {"boards", "failure"},
+	"rpc":     {"rpc/fault", "transport", "ndarray", "failure"},
 
 	// Values and files.
 	"boards":                {"failure"},
@@ -83,6 +90,7 @@ var exportedNames = map[string]int{
 	"device/emulated":       1,
 	"executor":              7,
 	"failure":               28,
+	"flasher":               10,
 	"image":                 5,
 	"measure":               33,
 	"mlf":                   22,
@@ -90,11 +98,16 @@ var exportedNames = map[string]int{
 	"project":               17,
 	"project/release":       5,
 	"project/templatecheck": 4,
+	"projectapi":            4,
 	"rpc":                   23,
 	"rpc/fault":             15,
+	"serve":                 9,
 	"templates":             2,
 	"transport":             20,
 	"tune":                  28,
+	"tune/report":           5,
+	"tune/search":           7,
+	"tune/space":            9,
 }
 
 // magefile is the place of boardsmith's own magefile, the package in the root.

@@ -24,8 +24,8 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
-	"github.com/boardsmith/boardsmith/targets/internal/report"
 	"github.com/boardsmith/boardsmith/targets/internal/tuning"
+	"github.com/boardsmith/boardsmith/tune/report"
 )
 
 // Measure prints what models cost on boards: time, flash, RAM, stack. It runs each model of MODEL on each board of

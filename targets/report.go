@@ -17,8 +17,8 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
-	"github.com/boardsmith/boardsmith/targets/internal/report"
 	"github.com/boardsmith/boardsmith/targets/internal/tuning"
+	"github.com/boardsmith/boardsmith/tune/report"
 )
 
 // Report writes runs, measurements or a firmware's sizes as an HTML page to OUTPUT. They are the tuning runs in RUN,

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/internal/serve"
 	"github.com/boardsmith/boardsmith/internal/testkit/trackertest"
+	"github.com/boardsmith/boardsmith/serve"
 )
 
 // TestTuneAtATracker measures on boards of two other processes, as typed.

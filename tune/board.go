@@ -18,11 +18,11 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
-	"github.com/boardsmith/boardsmith/internal/serve"
-	"github.com/boardsmith/boardsmith/internal/timegate"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/serve"
+	"github.com/boardsmith/boardsmith/tune/internal/timegate"
 )
 
 // A servedBoard is one board with firmware beside which modules are loaded: into RAM, or else in firmware of their own.

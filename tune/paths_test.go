@@ -11,8 +11,11 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/tune"
+	"github.com/boardsmith/boardsmith/tune/search"
+	"github.com/boardsmith/boardsmith/tune/space"
 )
 
 // linkedFolder returns a symbolic link to a new folder, with a space in its name.
@@ -29,6 +32,17 @@ func write(t *testing.T, name, text string) {
 	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
 	must(t, os.WriteFile(name, []byte(text), 0o644))
 }
+
+// pathsSpace is a kernel with one knob, and an argument in a file.
+const pathsSpace = `{
+  "entry": "twice",
+  "kernel": ["kernel.c"],
+  "knobs": [{"name": "STEP", "define": [1, 2]}],
+  "args": [
+    {"dtype": "int32", "shape": [4], "data": {"file": "in.npz", "array": "in"}},
+    {"dtype": "int32", "shape": [4]}
+  ]
+}`
 
 // TestRelativePathsSurviveChdir opens runs with relative paths of a board, a template and libraries, and changes the
 // working folder before candidates are built.
@@ -76,5 +90,29 @@ func TestRelativePathsSurviveChdir(t *testing.T) {
 				t.Errorf("files in the other working folder: %v, %v", left, err)
 			}
 		})
+	}
+}
+
+// TestRelativeSpaceSurvivesChdir changes the working folder between reading a space and searching it.
+func TestRelativeSpaceSurvivesChdir(t *testing.T) {
+	elsewhere := t.TempDir()
+	t.Chdir(linkedFolder(t))
+	write(t, "a space/space.json", pathsSpace)
+	c := operator("", "for (int i = 0; i < 4; i += STEP) for (int j = i; j < i + STEP; j++) out[j] = in[j] * 2;")
+	write(t, "a space/kernel.c", string(c.Operators.Files[0].Data))
+	in, err := ndarray.New(c.Args[0].DType, 4)
+	must(t, err)
+	must(t, ndarray.WriteNPZ("a space/in.npz", []ndarray.Named{{Name: "in", Array: in}}))
+	s, err := space.Read("a space/space.json")
+	must(t, err)
+	r, err := tune.OpenRun(t.Context(), "a run", &device.Desk{}, []string{"host"}, tune.Options{})
+	must(t, err)
+	t.Cleanup(func() { must(t, r.Close()) })
+	t.Chdir(elsewhere)
+	for trial, err := range search.Measure(t.Context(), r, s, space.NewGrid(s), 2) {
+		must(t, err)
+		if trial.Result.Failure != nil {
+			t.Errorf("%+v", trial.Result.Failure)
+		}
 	}
 }

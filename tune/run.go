@@ -13,8 +13,8 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/timegate"
 	"github.com/boardsmith/boardsmith/tune/internal/schedule"
+	"github.com/boardsmith/boardsmith/tune/internal/timegate"
 )
 
 // A Run measures candidates and stores their results in a folder. A run that was stopped at any moment can be

@@ -16,9 +16,9 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/device/emulated"
-	"github.com/boardsmith/boardsmith/internal/projectapi"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/projectapi"
 )
 
 const usage = `microtvm-api-server serves TVM's Project API for the folder that it is started in.

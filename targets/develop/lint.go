@@ -126,8 +126,7 @@ func otherSystems(dir string) []check {
 		env: []string{"GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0", "WINEPREFIX=" + dir, "WINEDEBUG=-all"},
 		argv: []string{
 			"go", "test", "-short", "-count=1", "-exec=" + wine, "./boards", "./cache", "./examples/samples", "./executor",
-			"./failure", "./device/internal/flasher", "./device/internal/faultimage", "./internal/framing",
-			"./internal/paramblob",
+			"./failure", "./flasher", "./device/internal/faultimage", "./internal/framing", "./internal/paramblob",
 			"./internal/tvmrpc", "./internal/allocation", "./mlf", "./ndarray", "./rpc", "./rpc/fault", "./transport",
 		},
 	}}

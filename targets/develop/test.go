@@ -26,8 +26,7 @@ import (
 // end.
 var longest = []string{
 	"./device", "./project", "./targets", "./tune", "./measure", "./internal/virtualprobe", "./templates", "./cmodel",
-	"./internal/projectapi", "./targets/internal/accept", "./executor", "./targets/internal/tuning/internal/search",
-	"./project/release",
+	"./projectapi", "./targets/internal/accept", "./executor", "./tune/search", "./release",
 }
 
 // raced are packages with goroutines of their own, and what locks files for several processes. A plain run tries only
@@ -35,10 +34,9 @@ var longest = []string{
 // whose goroutines are those of package rpc, would more than double them. Package internal/virtualprobe computes whole
 // chips, three times as long under the race detector.
 var raced = []string{
-	"./cache", "./device/internal/flasher", "./project/internal/builddir", "./targets/internal/console",
-	"./internal/command",
+	"./cache", "./flasher", "./project/internal/builddir", "./targets/internal/console", "./internal/command",
 	"./device/internal/desk", "./internal/files/filelock", "./device/internal/ledger", "./internal/sourcetree",
-	"./internal/timegate", "./project/internal/workdir", "./rpc", "./transport", "./tune/internal/schedule",
+	"./tune/internal/timegate", "./project/internal/workdir", "./rpc", "./transport", "./tune/internal/schedule",
 }
 
 func (r *repository) test(ctx context.Context) error {

@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/device/internal/flasher"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )

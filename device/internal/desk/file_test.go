@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/device/internal/flasher"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
 )
 
 func must(t testing.TB, err error) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/device/internal/flasher"
 	"github.com/boardsmith/boardsmith/device/internal/ledger"
+	"github.com/boardsmith/boardsmith/flasher"
 )
 
 // TestContradictions: recorded facts about a device, and those that contradict that it is the board "ours" behind

@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/device/internal/flasher"
+	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/attached"
 )
 

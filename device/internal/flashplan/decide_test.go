@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/device/internal/flasher"
 	"github.com/boardsmith/boardsmith/device/internal/ledger"
+	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 )

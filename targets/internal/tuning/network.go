@@ -16,8 +16,8 @@ import (
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
-	"github.com/boardsmith/boardsmith/targets/internal/tuning/internal/search"
 	"github.com/boardsmith/boardsmith/tune"
+	"github.com/boardsmith/boardsmith/tune/search"
 )
 
 // network searches compiler flags for MODEL.

@@ -14,8 +14,8 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
-	"github.com/boardsmith/boardsmith/targets/internal/report"
 	"github.com/boardsmith/boardsmith/tune"
+	"github.com/boardsmith/boardsmith/tune/report"
 )
 
 // resultLine prints the JSON line of a candidate that is finished.

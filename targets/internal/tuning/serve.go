@@ -19,7 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardfile"
-	"github.com/boardsmith/boardsmith/internal/serve"
+	"github.com/boardsmith/boardsmith/serve"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/tune"

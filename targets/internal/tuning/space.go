@@ -16,9 +16,9 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
-	"github.com/boardsmith/boardsmith/targets/internal/tuning/internal/search"
-	"github.com/boardsmith/boardsmith/targets/internal/tuning/internal/space"
 	"github.com/boardsmith/boardsmith/tune"
+	"github.com/boardsmith/boardsmith/tune/search"
+	"github.com/boardsmith/boardsmith/tune/space"
 )
 
 // proposers are the values of PROPOSER.

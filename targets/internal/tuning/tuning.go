@@ -1,7 +1,7 @@
 // Package tuning implements the targets tune, report and reproduce. It reads the search from the environment, shows the
 // progress of a run, and prints its results.
 //
-// It neither measures nor chooses candidates: packages tune and search do.
+// It neither measures nor chooses candidates: packages tune and tune/search do.
 package tuning
 
 import (

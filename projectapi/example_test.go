@@ -1,0 +1,19 @@
+package projectapi_test
+
+import (
+	"context"
+	"log"
+	"os"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/projectapi"
+)
+
+// Serves a template folder on the standard input and output.
+func Example() {
+	folder := projectapi.Folder{Dir: "/srv/templates/mine", Builder: &project.Builder{}, Desk: &device.Desk{}}
+	if err := projectapi.Serve(context.Background(), os.Stdin, os.Stdout, folder); err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,255 @@
+package projectapi
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// executable compiles the server's executable.
+func executable(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), Program)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../cmd/"+Program)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
+
+// TestExportTemplate: a template that boardsmith.json names goes into the folder, in which its board's projects find
+// it; one that would be missing there is refused.
+func TestExportTemplate(t *testing.T) {
+	t.Parallel()
+	own := t.TempDir()
+	for name, text := range map[string]string{
+		"boards/kiln.json": `{"doc": "kiln", "inherits": "cpu/native", "templates": ["kiln"],
+			"link": {"kind": "process"}, "flash": {"programmer": "none"}}`,
+		"firmware/template.json": `{"doc": "kiln", "inherits": "minimal"}`,
+		"firmware/Makefile":      "build/firmware.elf:\n",
+		"server":                 "",
+	} {
+		if err := os.MkdirAll(filepath.Join(own, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(own, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := Export{Board: "kiln", Path: []string{own}, Executable: filepath.Join(own, "server")}
+	err := e.Write(filepath.Join(t.TempDir(), "a"))
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), `template "kiln" of board kiln is not known`) {
+		t.Errorf("without the template: %v", err)
+	}
+	e.Templates = map[string]string{"kiln": filepath.Join(own, "firmware")}
+	dir := filepath.Join(t.TempDir(), "b")
+	if err := e.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	f := &folder{Folder: Folder{
+		Dir: dir, Builder: &project.Builder{Host: device.Host{Path: []string{dir}}}, Desk: &device.Desk{},
+	}}
+	g := generation{Dir: filepath.Join(t.TempDir(), "p"), Archive: mlftest.Path(t, "add.aot_packed")}
+	if err := f.Generate(t.Context(), g, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestExportPrecedence: of boards and templates with one name, the first folder has those that are exported, as
+// boards.Find has it, and a template has no files of another one.
+func TestExportPrecedence(t *testing.T) {
+	t.Parallel()
+	e := Export{Board: "kiln", Executable: filepath.Join(t.TempDir(), "server")}
+	testkit.Must(t, os.WriteFile(e.Executable, nil, 0o755))
+	for _, doc := range []string{"first", "second"} {
+		root := t.TempDir()
+		e.Path = append(e.Path, root)
+		for name, text := range map[string]string{
+			"boards/kiln.json": `{"doc": "` + doc + `", "inherits": "cpu/native", "templates": ["kiln"],
+				"link": {"kind": "process"}, "flash": {"programmer": "none"}}`,
+			"templates/kiln/template.json": `{"doc": "` + doc + `", "inherits": "minimal"}`,
+			"templates/kiln/" + doc + ".c": "",
+		} {
+			testkit.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755))
+			testkit.Must(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o644))
+		}
+	}
+
+	dir := filepath.Join(t.TempDir(), "exported")
+	testkit.Must(t, e.Write(dir))
+	for _, name := range []string{"boards/kiln.json", "templates/kiln/template.json"} {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), "first") {
+			t.Errorf("%s is %q, %v", name, text, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "templates", "kiln", "second.c")); err == nil {
+		t.Error("the template has a file of the other one")
+	}
+}
+
+// TestExport drives the real executable in an exported folder, from which nothing else is needed: archive, project,
+// build, run.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	_ = folderOf(t, "none") // skips on Windows
+	needTools(t, "host")
+	own := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(own, "boards"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.ReadFile("../boards/host.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(own, "boards", "mine.json"), host, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "a", "template")
+	keeper := filepath.Join(t.TempDir(), virtualprobe.Program)
+	if err := os.WriteFile(keeper, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	e := Export{Board: "mine", Path: []string{own}, Executable: executable(t), Companions: []string{keeper}}
+	if err := e.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Write(dir); err == nil || !strings.Contains(err.Error(), "is not an empty folder") {
+		t.Errorf("a second time: %v", err)
+	}
+	if err := (Export{Board: "nobody", Executable: e.Executable}).Write(dir + "2"); err == nil {
+		t.Error("a board that does not exist was accepted")
+	}
+	for _, outside := range []Export{
+		{Board: filepath.Join(own, "boards", "mine.json")}, {Board: "mine", Template: own}, {Board: "mine", Template: "none"},
+	} {
+		outside.Path, outside.Executable = e.Path, e.Executable
+		if err := outside.Write(dir + "2"); err == nil || !strings.Contains(failure.Next(err), "BOARDSMITH_PATH") {
+			t.Errorf("%+v: %v; %s", outside, err, failure.Next(err))
+		}
+	}
+	if err := (Export{Executable: dir + "/no"}).Write(dir + "3"); err == nil {
+		t.Error("an executable that does not exist was accepted")
+	}
+	left, err := os.ReadDir(filepath.Dir(dir))
+	if err != nil || len(left) != 1 {
+		t.Errorf("failed exports left %v, %v", left, err)
+	}
+	moved := filepath.Join(t.TempDir(), "moved")
+	if err := errors.Join(os.RemoveAll(own), os.Rename(dir, moved)); err != nil {
+		t.Fatal(err)
+	}
+	dir = moved
+
+	ctx := testkit.Context(t)
+	env := ClientOptions{Env: []string{"BOARDSMITH_HOME=" + t.TempDir()}}
+	template, err := Start(ctx, dir, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer template.Close()
+	archive := mlftest.Path(t, "add.aot_packed")
+	made := filepath.Join(t.TempDir(), "p")
+	if err := template.Generate(ctx, archive, "", made, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(made, virtualprobe.Program)); err != nil {
+		t.Errorf("the keeper of emulated chips: %v", err)
+	}
+	// A project does not need the template.
+	if err := errors.Join(template.Close(), os.RemoveAll(dir)); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Start(ctx, made, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if p.Info.Platform != "mine" {
+		t.Errorf("the project's board is %s", p.Info.Platform)
+	}
+	if err := errors.Join(p.Build(ctx, nil), p.Flash(ctx, nil)); err != nil {
+		t.Fatal(err)
+	}
+	l, _, err := p.Open(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS == "linux" {
+		checkPipes(t, p)
+	}
+	if err := errors.Join(runOver(ctx, l, archive), l.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// checkPipes: of the processes, only this one and the server have the pipe for requests. If the server's child, the
+// firmware, had it too, the server's end would not be the pipe's.
+func checkPipes(t *testing.T, c *Client) {
+	t.Helper()
+	raw, err := c.requests.(*os.File).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pipe string
+	err = raw.Control(func(fd uintptr) { pipe, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)) })
+	if err != nil || !strings.HasPrefix(pipe, "pipe:") {
+		t.Fatalf("%s, %v", pipe, err)
+	}
+	files, err := filepath.Glob("/proc/[0-9]*/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var owners []string
+	for _, file := range files {
+		if to, err := os.Readlink(file); err == nil && to == pipe { // processes may end meanwhile
+			program, _ := os.Readlink(filepath.Join(filepath.Dir(filepath.Dir(file)), "exe"))
+			owners = append(owners, filepath.Base(program))
+		}
+	}
+	slices.Sort(owners)
+	owners = slices.Compact(owners)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{Program, filepath.Base(self)}; !slices.Equal(owners, want) {
+		t.Errorf("the pipe for requests is open in %q, want %q", owners, want)
+	}
+}
+
+// TestExportedC compiles what TVM copies from a template folder into archives.
+func TestExportedC(t *testing.T) {
+	t.Parallel()
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("no gcc")
+	}
+	dir := t.TempDir()
+	for from, to := range map[string]string{"crt_config.h.template": "crt_config.h", "platform.c.template": "platform.c"} {
+		data, err := exported.ReadFile("export/" + from)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, to), data, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), gcc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"+dir,
+		"-I../crt/include", filepath.Join(dir, "platform.c"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}

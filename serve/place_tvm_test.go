@@ -1,0 +1,145 @@
+//go:build linux
+
+package serve_test
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/serve"
+)
+
+// TestPlaceAtTVMsTracker finds a place by unmodified TVM's tracker, and refuses TVM's own server there, which goes on.
+func TestPlaceAtTVMsTracker(t *testing.T) {
+	for _, variable := range pythons {
+		t.Run(variable, func(t *testing.T) {
+			t.Parallel()
+			const host = "127.0.0.1"
+			port, own := freePort(t, host), freePort(t, host)
+			defer startTracker(t, variable, host, port)()
+			tracker := net.JoinHostPort(host, port)
+			cmd, out := tvmCommand(t.Context(), t, variable, "-m", "tvm.exec.rpc_server", "--host="+host, "--port="+own,
+				"--port-end="+next(own), "--tracker="+tracker, "--key=stock")
+			testkit.Must(t, cmd.Start())
+			defer func() {
+				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+				_ = cmd.Wait()
+			}()
+			b := &placeBoard{board: &board{t: t}, end: make(chan error)}
+			serveAt(t, b, host, serve.Options{Key: "kiln", Tracker: tracker})
+			awaitKeys(t, tracker, "stock", "kiln")
+			for range 2 {
+				_, err := serve.Dial(t.Context(), tracker, "stock", 1)
+				if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "boardsmith.place.describe") {
+					t.Errorf("TVM's server: %v\n%s", err, out)
+				}
+			}
+			c, err := serve.Dial(t.Context(), tracker, "kiln", 1)
+			testkit.Must(t, err)
+			defer c.Close()
+			_, err = c.Prepare(t.Context(), nil, []byte("image"))
+			testkit.Must(t, err)
+			l, err := c.Link(t.Context())
+			testkit.Must(t, err)
+			exchange(t, l, "hello")
+			// A client that waits until its context ends leaves nothing that the next one would wait for.
+			short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if _, err := serve.Dial(short, tracker, "kiln", 1); failure.Of(err) != failure.Timeout {
+				t.Errorf("a board that is in use: %v", err)
+			}
+			testkit.Must(t, c.Close())
+			c, err = serve.Dial(t.Context(), tracker, "kiln", 1)
+			testkit.Must(t, err)
+			testkit.Must(t, c.Close())
+		})
+	}
+}
+
+// TestPriority: of the runs that wait for a board, TVM's tracker serves the one of the highest priority first, and of
+// equal ones the one that came first.
+func TestPriority(t *testing.T) {
+	for _, variable := range pythons {
+		t.Run(variable, func(t *testing.T) {
+			t.Parallel()
+			const host, key = "127.0.0.1", "kiln"
+			port := freePort(t, host)
+			defer startTracker(t, variable, host, port)()
+			tracker := net.JoinHostPort(host, port)
+			b := &placeBoard{board: &board{t: t}, end: make(chan error)}
+			serveAt(t, b, host, serve.Options{Key: key, Tracker: tracker})
+			holder, err := serve.Dial(t.Context(), tracker, key, 1)
+			testkit.Must(t, err)
+			priorities := []int{1, 2, 1, 3, 2}
+			served := make(chan int, len(priorities))
+			for n, priority := range priorities {
+				go func() {
+					c, err := serve.Dial(t.Context(), tracker, key, priority)
+					if err == nil {
+						served <- n
+						err = c.Close()
+					}
+					if err != nil {
+						t.Errorf("run %d: %v", n, err)
+						served <- -1
+					}
+				}()
+				awaitPending(t, tracker, key, n+1)
+			}
+			testkit.Must(t, holder.Close())
+			var order []int
+			for range priorities {
+				order = append(order, <-served)
+			}
+			if want := []int{3, 1, 4, 0, 2}; !slices.Equal(order, want) {
+				t.Errorf("runs of priorities %v were served in the order %v, want %v", priorities, order, want)
+			}
+		})
+	}
+}
+
+// awaitPending waits until n clients wait for a board at TVM's tracker.
+func awaitPending(t *testing.T, tracker, key string, n int) {
+	t.Helper()
+	var summary struct {
+		Queues map[string]struct{ Pending int } `json:"queue_info"`
+	}
+	for range 600 {
+		reply, err := ask(t.Context(), tracker, "[6]")
+		testkit.Must(t, err)
+		testkit.Must(t, json.Unmarshal(reply, &[]any{new(int), &summary}))
+		if summary.Queues[key].Pending == n {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("%d clients wait, want %d", summary.Queues[key].Pending, n)
+}
+
+// awaitKeys waits until a tracker has servers of all keys.
+func awaitKeys(t *testing.T, tracker string, keys ...string) {
+	t.Helper()
+	for range 600 {
+		all, err := serve.Keys(t.Context(), tracker)
+		testkit.Must(t, err)
+		missing := 0
+		for _, key := range keys {
+			if all[key] == 0 {
+				missing++
+			}
+		}
+		if missing == 0 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("no servers of keys %v", keys)
+}

@@ -1,0 +1,525 @@
+//go:build linux
+
+package search
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/tune"
+	"github.com/boardsmith/boardsmith/tune/space"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func needsQEMU(t *testing.T) {
+	t.Helper()
+	for _, tool := range []string{"arm-none-eabi-gcc", "qemu-system-arm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+}
+
+// kernel is out[i] = 2 * in[i] in a loop with knobs: STRIDE > 8 computes something else.
+const kernel = `#include <stdint.h>
+static void twice(const int32_t* in, int8_t factor, int32_t out[2][32]) {
+  for (int s = 0; s < STRIDE; s++) {
+    for (int i = s; i < 64; i += STRIDE) {
+      out[i / 32][i % 32] = factor * in[i] + (STRIDE > 8);
+    }
+  }
+  for (volatile int i = 0; i < IDLE; i++) {
+  }
+}
+`
+
+// kernelSpace writes the kernel with a file of its space, in which the outputs that are wanted are given.
+func kernelSpace(t *testing.T) *space.Space {
+	t.Helper()
+	dir := t.TempDir()
+	int32s := ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}
+	arrays := map[string]int32{"in.npz": 1, "want.npz": 2}
+	for name, factor := range arrays {
+		a, err := ndarray.New(int32s, 64)
+		must(t, err)
+		for i := range 64 {
+			a.Data[4*i] = byte(int32(i) * factor)
+		}
+		must(t, ndarray.WriteNPZ(filepath.Join(dir, name), []ndarray.Named{{Name: "a", Array: a}}))
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "twice.c"), []byte(kernel), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "twice.json"), []byte(`{
+  "kernel": ["twice.c"], "function": "twice",
+  "args": [
+    {"dtype": "int32", "shape": [64], "data": {"file": "in.npz", "array": "a"}},
+    {"dtype": "int8", "value": 2},
+    {"dtype": "int32", "shape": [64], "want": {"file": "want.npz", "array": "a"}}
+  ],
+  "knobs": [
+    {"name": "STRIDE", "range": {"from": 1, "to": 16, "powers_of_two": true}},
+    {"name": "IDLE", "range": {"from": 0, "to": 90, "step": 10}},
+    {"name": "opt", "flags": [["-O1"], ["-O2"]]}
+  ]
+}`), 0o644))
+	s, err := space.Read(filepath.Join(dir, "twice.json"))
+	must(t, err)
+	return s
+}
+
+// searched returns the trials of a search on some boards, and the seconds that each one's result took.
+func searched(t *testing.T, dir string, places []string, s *space.Space, p space.Proposer, n int) []Trial {
+	t.Helper()
+	run, err := tune.OpenRun(t.Context(), dir, &device.Desk{}, places, tune.Options{Samples: 1})
+	must(t, err)
+	defer func() { must(t, run.Close()) }()
+	var trials []Trial
+	for trial, err := range Measure(t.Context(), run, s, p, n) {
+		must(t, err)
+		trials = append(trials, trial)
+	}
+	return trials
+}
+
+// TestMeasure searches with one emulated board and with two: the proposals and the times are the same, the search
+// finds the loop that does not idle, and what computes something else is not taken for fast.
+func TestMeasure(t *testing.T) {
+	needsQEMU(t)
+	s := kernelSpace(t)
+	const n = 40
+	dir := t.TempDir()
+	one := searched(t, dir, []string{"mps2_an385"}, s, space.NewEvolve(s, 3), n)
+	two := searched(t, t.TempDir(), []string{"mps2_an385", "mps2_an385"}, s,
+		space.NewEvolve(s, 3), n)
+	if len(one) != n || len(two) != n {
+		t.Fatalf("%d and %d trials, want %d", len(one), len(two), n)
+	}
+	best := one[0]
+	for i := range one {
+		a, b := one[i].Result, two[i].Result
+		if one[i].Config != two[i].Config || (a.Time == nil) != (b.Time == nil) ||
+			a.Time != nil && a.Time.Median != b.Time.Median {
+			t.Fatalf("trial %d: %v %v with one board, %v %v with two", i, one[i].Config, a.Time, two[i].Config, b.Time)
+		}
+		stride := one[i].Config.Indices()[0]
+		switch {
+		case stride == 4 && (a.Failure == nil || a.Failure.Class != failure.WrongAnswer):
+			t.Errorf("%v computes something else: %+v", one[i].Config, a.Failure)
+		case stride < 4 && a.Time == nil:
+			t.Errorf("%v: %+v", one[i].Config, a.Failure)
+		case a.Time != nil && (best.Result.Time == nil || a.Time.Median < best.Result.Time.Median):
+			best = one[i]
+		}
+	}
+	if best.Config.Indices()[1] != 0 {
+		t.Errorf("the fastest of %d trials idles: %v", n, best.Config)
+	}
+	again := searched(t, dir, []string{"mps2_an385"}, s, space.NewEvolve(s, 3), n)
+	for i := range again {
+		if !again[i].Result.Finished.Equal(one[i].Result.Finished) {
+			t.Errorf("trial %d was measured again: %v", i, again[i].Config)
+		}
+	}
+}
+
+// TestWholeSpace measures a grid that has fewer configurations than trials, each once.
+func TestWholeSpace(t *testing.T) {
+	s := kernelSpace(t)
+	seen := map[space.Config]bool{}
+	for _, trial := range searched(t, t.TempDir(), []string{"host"}, s, space.NewGrid(s), 1000) {
+		if seen[trial.Config] {
+			t.Errorf("%v was measured twice", trial.Config)
+		}
+		seen[trial.Config] = true
+	}
+	if len(seen) != 100 {
+		t.Errorf("%d of 100 configurations were measured", len(seen))
+	}
+}
+
+func TestArguments(t *testing.T) {
+	s := kernelSpace(t)
+	c, _ := space.NewGrid(s).Next()
+	got := candidate(s, c)
+	if got.Args[0].Data[4*7] != 7 || got.Args[1].Data[0] != 2 || got.Args[2].Want[4*7] != 14 || got.Args[2].Data != nil {
+		t.Errorf("arguments %v", got.Args)
+	}
+	if !slices.Contains(got.Operators.Flags, "-DSTRIDE=1") || !strings.HasPrefix(got.ID, "STRIDE=1 ") ||
+		!strings.HasSuffix(got.ID, c.ID()) {
+		t.Errorf("candidate %s with %v", got.ID, got.Operators.Flags)
+	}
+}
+
+func TestFlagList(t *testing.T) {
+	for _, c := range []struct{ list, flag, want string }{
+		{"", "-O3", "-O3"},
+		{"-O3", "-Os", "-Os"},
+		{"-O3,-fno-gcse", "-fgcse", "-O3,-fgcse"},
+		{"-fira-region=all", "-fira-region=one", "-fira-region=one"},
+		{"--param=a=1,--param=b=1", "--param=a=2", "--param=a=2,--param=b=1"},
+		{"-O3,-fweb", "-fweb", "-O3"},
+		{"-O3", "lib1.c:-Os", "-O3,lib1.c:-Os"},
+		{"-O3,lib1.c:-Os", "lib1.c:-O1", "-O3,lib1.c:-O1"},
+	} {
+		t.Run(c.list+" with "+c.flag, func(t *testing.T) {
+			if got := listOf(c.list).with(c.flag).String(); got != c.want {
+				t.Errorf("%s with %s: %s, want %s", c.list, c.flag, got, c.want)
+			}
+		})
+	}
+	for _, c := range choices {
+		if _, err := boards.ParseOptions([]string{"operator_flags=" + c}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// digits is the bundled sample on an emulated board.
+func digits(t *testing.T) Network {
+	t.Helper()
+	const sample = "../../examples/samples/digits_i8"
+	in, err := ndarray.ReadNPZ(sample + ".inputs.npz")
+	must(t, err)
+	want, err := ndarray.ReadNPZ(sample + ".outputs.npz")
+	must(t, err)
+	return Network{
+		Spec: project.Spec{Board: "mps2_an386", Model: sample + ".aot_packed.tar"}, Inputs: in, Want: want, Trials: 7,
+	}
+}
+
+// TestFlags makes the sample faster: by the same flags on one emulated board and on two, with right outputs. A project
+// with the flags takes that time, and a search that goes on measures only what it began with.
+func TestFlags(t *testing.T) {
+	needsQEMU(t)
+	dir := t.TempDir()
+	one, err := Flags(t.Context(), dir, &device.Desk{}, []string{"mps2_an386"}, digits(t))
+	must(t, err)
+	two, err := Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an386", "mps2_an386"}, digits(t))
+	must(t, err)
+	times := func(trials []NetworkTrial) map[string]float64 {
+		all := map[string]float64{}
+		for _, n := range trials {
+			if n.Result.Time == nil {
+				t.Errorf("%s: %+v", n.Flags, n.Result.Failure)
+				continue
+			}
+			all[n.Flags] = n.seconds()
+		}
+		return all
+	}
+	a, b := times(one), times(two)
+	if len(a) != 7 || len(b) != 7 {
+		t.Errorf("%d and %d trials, want 7", len(a), len(b))
+	}
+	for flags, s := range a {
+		if b[flags] != s {
+			t.Errorf("%q takes %v s on one board, %v s on two", flags, s, b[flags])
+		}
+	}
+	front := Front(one)
+	if best := front[0]; best.seconds() > 0.7*one[0].seconds() || best.Flash <= one[0].Flash/2 || best.RAM <= 0 {
+		t.Errorf("untuned %+v, best %+v", one[0], best)
+	}
+	for i := 1; i < len(front); i++ {
+		if front[i].seconds() < front[i-1].seconds() || front[i].Flash >= front[i-1].Flash {
+			t.Errorf("the front has %+v after %+v", front[i], front[i-1])
+		}
+	}
+
+	var finished []string
+	n := digits(t)
+	n.OnEvent = func(e tune.Event) { finished = append(finished, e.Text) }
+	again, err := Flags(t.Context(), dir, &device.Desk{}, []string{"mps2_an386"}, n)
+	must(t, err)
+	if len(finished) != 0 || len(again) != 7 {
+		t.Errorf("a search that was finished measured %v, and has %d trials", finished, len(again))
+	}
+
+	n.Spec.Options.OperatorFlags = front[0].Flags
+	best, err := Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an386"}, n)
+	must(t, err)
+	if best[0].seconds() != front[0].seconds() || best[0].Flash != front[0].Flash {
+		t.Errorf("%s: %v s, then %v s", front[0].Flags, front[0].seconds(), best[0].seconds())
+	}
+	n.Spec.Options.RuntimeOpt = "O2"
+	if _, err = Flags(t.Context(), dir, &device.Desk{}, []string{"mps2_an386"}, n); failure.Of(err) != failure.Config {
+		t.Errorf("a folder of another network: %v", err)
+	}
+}
+
+// TestFlagsOfAnotherCompilerAreRejected: trials of another compiler are not compared with new ones, and Retry measures
+// a failure again that is kept.
+func TestFlagsOfAnotherCompilerAreRejected(t *testing.T) {
+	dir, n := t.TempDir(), digits(t)
+	n.Trials = 1
+	places := []string{n.Spec.Board}
+	first, err := Flags(t.Context(), dir, &device.Desk{}, places, n)
+	must(t, err)
+	file := filepath.Join(dir, resultsFile)
+	data, err := os.ReadFile(file)
+	must(t, err)
+	made := first[0].Result.Toolchain
+	if made == "" {
+		t.Fatal("the compiler is not in the result")
+	}
+	must(t, os.WriteFile(file, bytes.Replace(data, []byte(made[:8]), []byte("other-cc"), 1), 0o644))
+	_, err = Flags(t.Context(), dir, &device.Desk{}, places, n)
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "other-cc") ||
+		!strings.Contains(err.Error(), made) {
+		t.Errorf("with another compiler: %v", err)
+	}
+	must(t, os.WriteFile(file, data, 0o644))
+	s, err := openStore(dir)
+	must(t, err)
+	kept := NetworkTrial{Flags: choices[0], Result: tune.Result{
+		ID: choices[0], Tier: tune.Image, Failure: &tune.Failure{Class: failure.Compile, Blame: tune.BlameCandidate},
+	}}
+	must(t, errors.Join(s.add(kept), s.close()))
+	n.Trials = 2
+	for _, n.Retry = range []bool{false, true} {
+		trials, err := Flags(t.Context(), dir, &device.Desk{}, places, n)
+		must(t, err)
+		last := trials[len(trials)-1]
+		for _, trial := range trials {
+			if trial.Flags == kept.Flags {
+				last = trial
+			}
+		}
+		if failed := last.Result.Failure != nil; failed == n.Retry {
+			t.Errorf("Retry: %v: %s: %+v", n.Retry, last.Flags, last.Result.Failure)
+		}
+	}
+}
+
+// TestFlagsThatChangeOutputsFail: flags that change outputs are no improvement, and wrong outputs without flags are an
+// error.
+func TestFlagsThatChangeOutputsFail(t *testing.T) {
+	defer func(all []string) { choices = all }(choices)
+	choices = []string{"-Os", "-O3"}
+	source := strings.Replace(mlftest.TinyOperator, "in[i] * 2;", `in[i] * 2;
+#ifdef __OPTIMIZE_SIZE__
+    out[i] = 0;
+#endif`, 1)
+	in, err := ndarray.New(ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}, 4)
+	must(t, err)
+	in.Data[0] = 21
+	n := Network{
+		Spec: project.Spec{
+			Board: "host", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source}),
+		},
+		Inputs: []ndarray.Named{{Name: "arg0", Array: in}},
+	}
+	trials, err := Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, n)
+	must(t, err)
+	found := false
+	for _, trial := range trials {
+		if !strings.Contains(trial.Flags, "-Os") {
+			continue
+		}
+		found = true
+		if f := trial.Result.Failure; f == nil || f.Class != failure.WrongAnswer {
+			t.Errorf("%s: %+v", trial.Flags, trial.Result)
+		}
+	}
+	if !found {
+		t.Errorf("-Os was not tried: %v", trials)
+	}
+	n.Want = []ndarray.Named{{Array: in}}
+	_, err = Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, n)
+	if failure.Of(err) != failure.WrongAnswer {
+		t.Errorf("other outputs than expected: %v", err)
+	}
+	square := *in
+	square.Shape = []int64{2, 2}
+	for _, n.Want = range [][]ndarray.Named{{{Name: "arg0", Array: in}}, {{Array: &square}}, {{Array: in}, {Array: in}}} {
+		_, err = Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, n)
+		if failure.Of(err) != failure.Config {
+			t.Errorf("%q of shape %v is expected: %v", n.Want[0].Name, n.Want[0].Array.Shape, err)
+		}
+	}
+}
+
+// TestNoCompilerRunsWhileNetworkIsTimed: no compiler runs while one of two processes runs the network.
+func TestNoCompilerRunsWhileNetworkIsTimed(t *testing.T) {
+	defer func(all []string) { choices = all }(choices)
+	choices = []string{"-Os", "-O3", "-O1", "-funroll-loops", "-fno-gcse", "-fno-tree-pre"}
+	cc, err := exec.LookPath("cc")
+	must(t, err)
+	bin, running, logs := t.TempDir(), t.TempDir(), t.TempDir()
+	disturbed, calls := filepath.Join(logs, "disturbed"), filepath.Join(logs, "calls")
+	must(t, os.WriteFile(filepath.Join(bin, "cc"), fmt.Appendf(nil,
+		"#!/bin/sh\n: >'%s'/$$\n'%s' \"$@\"\nstatus=$?\nrm '%[1]s'/$$\nexit $status\n", running, cc), 0o755))
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	source := `#include <stdio.h>
+extern void* opendir(const char* name);
+extern void* readdir(void* folder);
+extern int closedir(void* folder);
+` + strings.Replace(mlftest.TinyOperator, "  return 0;", fmt.Sprintf(`
+  FILE* log = fopen("%s", "w");
+  fclose(log);
+  void* folder = opendir("%s");
+  int entries = 0; // an empty folder has two
+  while (readdir(folder) != 0) {
+    entries++;
+  }
+  closedir(folder);
+  if (entries > 2) {
+    log = fopen("%s", "a");
+    fprintf(log, "%%d\n", entries);
+    fclose(log);
+  }
+  return 0;`, calls, running, disturbed), 1)
+	n := Network{
+		Builder: &project.Builder{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}, Trials: 8,
+		Spec: project.Spec{
+			Board: "host", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source}),
+		},
+	}
+	in, err := ndarray.New(ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}, 4)
+	must(t, err)
+	n.Inputs = []ndarray.Named{{Name: "arg0", Array: in}}
+	trials, err := Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"host", "host"}, n)
+	must(t, err)
+	for _, trial := range trials {
+		if trial.Result.Failure != nil {
+			t.Errorf("%s: %+v", trial.Flags, trial.Result.Failure)
+		}
+	}
+	if _, err := os.Stat(calls); err != nil {
+		t.Errorf("the network was not called: %v", err)
+	}
+	if data, err := os.ReadFile(disturbed); !os.IsNotExist(err) {
+		t.Errorf("%d calls while a compiler ran, %v", strings.Count(string(data), "\n"), err)
+	}
+}
+
+// tableRow matches a row of the table in docs/tuning.md: network, flags, instructions, bytes of flash and of RAM.
+var tableRow = regexp.MustCompile("(?m)^\\| (\\w+) \\| (?:`([^`]*)`|none) \\| ([0-9]+) \\| ([0-9]+) \\| ([0-9]+) \\|$")
+
+// TestDocumentedNetworkTimes measures each row of the table in docs/tuning.md. Other versions of GCC may differ by 2 %.
+func TestDocumentedNetworkTimes(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/tuning.md")
+	must(t, err)
+	rows := tableRow.FindAllStringSubmatch(string(doc), -1)
+	if len(rows) < 8 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	archives := map[string]string{}
+	for _, a := range mlftest.Archives(t) {
+		archives[mlftest.Name(a)] = a
+	}
+	if archives["kws.aot_packed"] == "" || !drawn.InFull() {
+		t.Skip("BOARDSMITH_ARCHIVES names no mlperf_tiny, or this is not the full test")
+	}
+	needsQEMU(t)
+	for _, row := range rows {
+		base := strings.TrimSuffix(archives[row[1]+".aot_packed"], ".aot_packed.tar.gz")
+		in, err := ndarray.ReadNPZ(base + ".inputs.npz")
+		must(t, err)
+		want, err := ndarray.ReadNPZ(base + ".outputs.npz")
+		must(t, err)
+		trials, err := Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an386"}, Network{
+			Spec: project.Spec{
+				Board: "mps2_an386", Model: base + ".aot_packed.tar.gz", Options: boards.Options{OperatorFlags: row[2]},
+			},
+			Inputs: in, Want: want, Trials: 1,
+		})
+		must(t, err)
+		got := []float64{trials[0].seconds() / 16e-9, float64(trials[0].Flash), float64(trials[0].RAM)}
+		for i, name := range []string{"instructions", "flash", "RAM"} {
+			want, err := strconv.ParseFloat(row[3+i], 64)
+			must(t, err)
+			if math.Abs(got[i]-want) > 0.02*want {
+				t.Errorf("%s with %q: %.0f %s, the table has %.0f", row[1], row[2], got[i], name, want)
+			}
+		}
+	}
+}
+
+// TestStoreSurvivesCutLine cuts results.jsonl at each byte of its last line: the whole lines are read, and the next
+// one is appended.
+func TestStoreSurvivesCutLine(t *testing.T) {
+	dir := t.TempDir()
+	trial := func(flags string) NetworkTrial {
+		return NetworkTrial{Flags: flags, Flash: 3, RAM: 4, Result: tune.Result{
+			ID: flags, Tier: tune.Image, Failure: &tune.Failure{Class: failure.Compile},
+		}}
+	}
+	s, err := openStore(dir)
+	must(t, err)
+	if _, err := openStore(dir); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("a folder that is in use: %v", err)
+	}
+	must(t, s.add(trial("-O1")))
+	must(t, s.add(trial("-O2")))
+	must(t, s.close())
+	name := filepath.Join(dir, resultsFile)
+	whole, err := os.ReadFile(name)
+	must(t, err)
+	first := strings.IndexByte(string(whole), '\n') + 1
+	for n := first; n < len(whole); n++ {
+		must(t, os.WriteFile(name, whole[:n], 0o644))
+		s, err := openStore(dir)
+		must(t, err)
+		if len(s.earlier) != 1 || s.earlier[0].Flags != "-O1" || s.earlier[0].Flash != 3 || s.earlier[0].RAM != 4 {
+			t.Fatalf("cut at %d: %+v", n, s.earlier)
+		}
+		must(t, s.add(trial("-O3")))
+		must(t, s.close())
+		results, err := tune.ReadResults(dir)
+		must(t, err)
+		if len(results) != 2 || results[1].ID != "-O3" {
+			t.Fatalf("cut at %d: %+v", n, results)
+		}
+	}
+	line, err := json.Marshal(tune.Result{ID: "x", Tier: tune.RAM, Failure: &tune.Failure{}})
+	must(t, err)
+	must(t, os.WriteFile(name, append(line, '\n'), 0o644))
+	if _, err := openStore(dir); failure.Of(err) != failure.Config {
+		t.Errorf("a run of operators: %v", err)
+	}
+}
+
+// TestEndedContextIsInterrupted calls what takes a context with one that has ended.
+func TestEndedContextIsInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Flags(ctx, t.TempDir(), &device.Desk{}, []string{"host"}, digits(t))
+	if failure.Of(err) != failure.Interrupted || !errors.Is(err, context.Canceled) {
+		t.Errorf("Flags: %v", err)
+	}
+	s := kernelSpace(t)
+	run, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, tune.Options{})
+	must(t, err)
+	defer func() { must(t, run.Close()) }()
+	for _, err := range Measure(ctx, run, s, space.NewGrid(s), 3) {
+		if failure.Of(err) != failure.Interrupted || !errors.Is(err, context.Canceled) {
+			t.Errorf("Measure: %v", err)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package space
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// TestPlain compiles the plain function with the compiler's warnings, and opens the model that describes it.
+func TestPlain(t *testing.T) {
+	s := &Space{
+		Entry: "Scale_2", file: "k.json", Kernel: []Source{{Name: "k.c", Data: []byte("int k;\n")}, {Name: "k.h"}},
+		Args: []Arg{
+			{DType: dtype(t, "int8"), Shape: []int64{2, 3}, Data: make([]byte, 6)},
+			{DType: dtype(t, "float32"), Data: make([]byte, 4)},
+			{DType: dtype(t, "uint16"), Shape: []int64{6}, Want: make([]byte, 12)},
+			{DType: dtype(t, "float64"), Shape: []int64{1}},
+		},
+	}
+	dir := t.TempDir()
+	files := writePlain(t, s, dir)
+	want := "int Scale_2_plain(const int8_t* argument0, const float* argument1, uint16_t* argument2, double* argument3);"
+	if !strings.Contains(string(files[0].Data), want) {
+		t.Errorf("%s", files[0].Data)
+	}
+	a, err := mlf.Open(filepath.Join(dir, "model.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := a.Model("")
+	if err != nil || m.Name != "scale" || len(m.Inputs) != 2 || len(m.Outputs) != 2 || len(m.Inputs[1].Shape) != 0 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip(err)
+	}
+	out, err := exec.CommandContext(t.Context(), cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I",
+		"../../crt/include", filepath.Join(dir, files[1].Name)).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s\n%s", err, out, files[1].Data)
+	}
+
+	testPlainFunction(t, s, cc, dir)
+	for want, a := range map[string]Arg{
+		"plain C has no type float16": {DType: dtype(t, "float16")}, "no type bool": {DType: dtype(t, "bool")},
+		"an input or an output, not both": {DType: dtype(t, "int8"), Data: []byte{1}, Want: []byte{1}},
+	} {
+		_, err := (&Space{Entry: "k", file: "k.json", Args: []Arg{a}}).Plain()
+		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	s.Kernel = append(s.Kernel, Source{Name: "Scale_2_plain.c"})
+	if _, err := s.Plain(); failure.Of(err) != failure.Config {
+		t.Errorf("a file of that name: %v", err)
+	}
+}
+
+// writePlain writes the files of a plain function, which it returns, and those of the kernel.
+func writePlain(t *testing.T, s *Space, dir string) []Source {
+	t.Helper()
+	files, err := s.Plain()
+	testkit.Must(t, err)
+	for _, f := range append(files, s.Kernel...) {
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o644))
+	}
+	return files
+}
+
+// testPlainFunction compiles the function that calls a static one, whose integers may be of another type of their size.
+func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
+	t.Helper()
+	s := *packed
+	s.Entry, s.Function = "", "scale"
+	s.Args = append(slices.Clone(s.Args), Arg{DType: s.Args[0].DType, Data: []byte{3}})
+	s.Kernel = []Source{
+		{Name: "other.c", Data: []byte("int scaled;\n")},
+		{Name: "k.c", Data: []byte("static int scale(const signed char* a, float by, void* b, double* c, signed char d) {\n" +
+			"  return (a != b) + (by == *c) + d;\n}\n")},
+	}
+	files := writePlain(t, &s, dir)
+	want := "int scale_plain(const int8_t* argument0, float argument1, uint16_t* argument2, double* argument3, " +
+		"int8_t argument4);"
+	if !strings.Contains(string(files[0].Data), want) {
+		t.Errorf("%s", files[0].Data)
+	}
+	a, err := mlf.Open(filepath.Join(dir, "model.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := a.Model(""); err != nil || m.Name != "scale" || len(m.Inputs) != 3 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	out, err := exec.CommandContext(t.Context(), cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+		filepath.Join(dir, files[1].Name)).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s\n%s", err, out, files[1].Data)
+	}
+	s.Kernel[0].Data = []byte("int scaled; // as scale has it\n")
+	files = writePlain(t, &s, dir)
+	out, err = exec.CommandContext(t.Context(), cc, "-std=c11", "-Wno-error=implicit-function-declaration",
+		"-fsyntax-only", filepath.Join(dir, files[1].Name)).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "implicit") {
+		t.Errorf("a function that its file only mentions: %v\n%s", err, out)
+	}
+	s.Function = "elsewhere"
+	_, err = s.Plain()
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "no C file of the kernel") {
+		t.Errorf("a function of no file: %v", err)
+	}
+}
+
+// TestPlainHasExamples: model.json names the arguments' content and the tolerance of the outputs.
+func TestPlainHasExamples(t *testing.T) {
+	float32s := dtype(t, "float32")
+	s := &Space{Entry: "k", file: "k.json", Kernel: []Source{{Name: "k.c", Data: []byte("int k;\n")}}, Args: []Arg{
+		{DType: float32s, Shape: []int64{2}, Data: make([]byte, 8)},
+		{DType: float32s, Shape: []int64{2}, Want: make([]byte, 8), AbsTol: 0.5},
+	}}
+	files, err := s.Plain()
+	testkit.Must(t, err)
+	model, examples := string(files[2].Data), files[len(files)-1]
+	arrays, err := ndarray.DecodeNPZ(examples.Data)
+	testkit.Must(t, err)
+	if examples.Name != "examples.npz" || len(arrays) != 2 || arrays[1].Name != "argument1" ||
+		!strings.Contains(model, `"examples": "examples.npz"`) || !strings.Contains(model, `"compare": "abs=0.5"`) {
+		t.Errorf("%s with %d arrays, %s", examples.Name, len(arrays), model)
+	}
+}
+
+func dtype(t *testing.T, text string) ndarray.DType {
+	t.Helper()
+	d, err := ndarray.ParseDType(text)
+	testkit.Must(t, err)
+	return d
+}
