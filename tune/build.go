@@ -18,56 +18,57 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// build links a candidate for RAM, beside an arena of at least minKiB. If the candidate does not fit, it returns a load
-// that needs firmware.
-func (f *firmware) build(ctx context.Context, c Candidate, minKiB int) (load, error) {
+// build links a job's candidate for RAM, beside an arena of at least minKiB. If the candidate does not fit, the job
+// needs firmware.
+func (f *firmware) build(ctx context.Context, j *job, minKiB int) error {
+	c := j.candidate
 	if err := checkCandidate(c); err != nil {
-		return load{}, err
+		return err
 	}
 
 	l, err := f.layoutFor(ctx, c.Args, minKiB)
 	if err != nil {
-		return load{}, fmt.Errorf("arguments of %d bytes: %w", arenaBytes(c.Args), err)
+		return fmt.Errorf("arguments of %d bytes: %w", arenaBytes(c.Args), err)
 	}
-	return f.buildIn(ctx, l, c)
+	return f.buildIn(ctx, l, j)
 }
 
 // buildIn is build for a given layout.
-func (f *firmware) buildIn(ctx context.Context, in *layout, c Candidate) (l load, err error) {
-	l.layout, l.args = in, argsDigest(c.Args)
-	if l.image, err = f.withConstants(ctx, c); err != nil {
-		return l, err
+func (f *firmware) buildIn(ctx context.Context, in *layout, j *job) (err error) {
+	j.layout = in
+	if j.image, err = f.withConstants(ctx, j.candidate); err != nil {
+		return err
 	}
 
 	window, err := f.waitWindow(ctx, in)
 	if err != nil {
-		return l, err
+		return err
 	}
 	if window.Bytes == 0 && f.o.FlashBatch > 0 {
-		l.reason = fmt.Sprintf("beside an arena of %d KiB there is no RAM for code", in.arenaKiB)
-		return l, nil
+		j.reason = fmt.Sprintf("beside an arena of %d KiB there is no RAM for code", in.arenaKiB)
+		return nil
 	}
 
 	// A compiler would disturb measurements on this computer's processors.
-	start := time.Now()
 	end, err := f.gate.Work(ctx)
 	if err != nil {
-		return l, failure.Stopped(ctx, "build %s", c.ID)
+		return failure.Stopped(ctx, "build %s", j.candidate.ID)
 	}
-	l.paused = time.Since(start)
-	program, err := f.link(ctx, in, c.functions(), in.window)
+	start := time.Now()
+	program, err := f.link(ctx, in, j.candidate.functions(), in.window)
+	j.build = time.Since(start)
 	end()
 
 	var large *project.FitError
 	if errors.As(err, &large) && f.o.FlashBatch > 0 {
-		l.reason = fmt.Sprintf("it does not fit into RAM: %d bytes too many for the window of %d bytes", large.Over,
+		j.reason = fmt.Sprintf("it does not fit into RAM: %d bytes too many for the window of %d bytes", large.Over,
 			large.Have)
-		return l, nil
+		return nil
 	}
 
-	l.program = &program
-	l.reason = fmt.Sprintf("it fits: %d of %d bytes", uint64(len(program.Bytes))+program.Zero, window.Bytes)
-	return l, err
+	j.program = &program
+	j.reason = fmt.Sprintf("it fits: %d of %d bytes", uint64(len(program.Bytes))+program.Zero, window.Bytes)
+	return err
 }
 
 // link compiles and links operators for a window beside the firmware of a layout.

@@ -9,27 +9,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/transport"
 )
-
-// A boardFacts is what Describe returns.
-type boardFacts struct {
-	Board  string `json:"board"`
-	Digest string `json:"digest"`  // boardDigest
-	Name   string `json:"machine"` // the computer's
-}
-
-// A prepared is what Prepare returns.
-type prepared struct {
-	Tier   Tier              `json:"tier"`
-	Reason string            `json:"reason"`
-	Keeps  bool              `json:"keeps_image,omitempty"` // as Device.KeepsImage
-	Worn   *device.WearError `json:"worn,omitempty"`        // why it was not written
-}
 
 // Describe implements serve.Place.
 func (b *servedBoard) Describe() (json.RawMessage, error) {
@@ -53,7 +37,7 @@ func (b *servedBoard) Prepare(ctx context.Context, description, file []byte) (js
 	}
 
 	var p prepared
-	p.Tier, p.Reason, err = b.station.place.Prepare(ctx, i)
+	p.Tier, p.Reason, err = b.place.Prepare(ctx, i)
 	// A worn board is a result, so that the client gets the data of the error.
 	if errors.As(err, &p.Worn) {
 		return json.Marshal(p)
@@ -62,7 +46,7 @@ func (b *servedBoard) Prepare(ctx context.Context, description, file []byte) (js
 		return nil, err
 	}
 
-	if d, ok := b.station.place.(*devicePlace); ok {
+	if d, ok := b.place.(*devicePlace); ok {
 		p.Keeps = d.device.KeepsImage()
 	}
 	b.clientImage = i
@@ -90,26 +74,26 @@ func (b *servedBoard) storeImage(description, file []byte) (*image.Image, error)
 // Reset implements serve.Place.
 func (b *servedBoard) Reset(ctx context.Context, try int) error {
 	b.leave()
-	return b.station.place.Reset(ctx, try)
+	return b.place.Reset(ctx, try)
 }
 
 // leave ends the use of the board by firmware of this computer or of a client.
 func (b *servedBoard) leave() {
-	b.station.closeSession()
+	b.closeSession()
 	b.modules, b.clientImage = nil, nil
 }
 
 // Link implements serve.Place.
 func (b *servedBoard) Link(ctx context.Context) (transport.Link, error) {
-	p, ok := b.station.place.(interface {
+	p, ok := b.place.(interface {
 		Link(ctx context.Context, i *image.Image) (transport.Link, error)
 	})
 
 	switch {
 	case !ok:
-		return nil, failure.Errorf(failure.Config, "board %s has no link for another computer", b.station.name)
+		return nil, failure.Errorf(failure.Config, "board %s has no link for another computer", b.name)
 	case b.clientImage == nil:
-		return nil, failure.Errorf(failure.Config, "board %s has no image of this client", b.station.name)
+		return nil, failure.Errorf(failure.Config, "board %s has no image of this client", b.name)
 	}
 	return p.Link(ctx, b.clientImage)
 }

@@ -14,7 +14,7 @@ import (
 func (r *Run) Confirm(ctx context.Context, best int) ([]Result, error) {
 	var all []Result
 	for _, name := range r.Kinds() {
-		results, err := r.confirmKind(ctx, r.kinds[name], best)
+		results, err := r.confirmKind(ctx, r.schedulers[name], best)
 		if err != nil {
 			return all, err
 		}
@@ -23,10 +23,10 @@ func (r *Run) Confirm(ctx context.Context, best int) ([]Result, error) {
 	return all, nil
 }
 
-func (r *Run) confirmKind(ctx context.Context, k *boardKind, best int) ([]Result, error) {
-	k.confirming.Lock()
-	defer k.confirming.Unlock()
-	fastest, err := r.fastestInRAM(k, best)
+func (r *Run) confirmKind(ctx context.Context, s *scheduler, best int) ([]Result, error) {
+	s.confirming.Lock()
+	defer s.confirming.Unlock()
+	fastest, err := r.fastestInRAM(s, best)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (r *Run) confirmKind(ctx context.Context, k *boardKind, best int) ([]Result
 	var finished []Result
 	var jobs []*job
 	for _, result := range fastest {
-		c, err := r.store.candidate(result)
+		c, err := readCandidate(r.dir, result)
 		if err != nil {
 			return nil, err
 		}
@@ -42,12 +42,8 @@ func (r *Run) confirmKind(ctx context.Context, k *boardKind, best int) ([]Result
 		// In flash it is another content, with a result of its own.
 		c.ID, c.content = c.ID+flashSuffix, result.Content+flashSuffix
 
-		ok, err := r.isFinished(c.content)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			confirmed, err := k.recorder.share(c, Result{Confirms: result.ID}, c.content)
+		if s.isFinished(c.content) {
+			confirmed, err := s.share(c, Result{Confirms: result.ID}, c.content)
 			if err != nil {
 				return nil, err
 			}
@@ -55,18 +51,17 @@ func (r *Run) confirmKind(ctx context.Context, k *boardKind, best int) ([]Result
 			continue
 		}
 
-		jobs = append(jobs, &job{
-			cancelled: ctx.Done(), candidate: c, load: load{reason: "it is confirmed", args: argsDigest(c.Args)},
-			queued: time.Now(), outcomes: make(chan outcome, 1), confirms: result.ID,
-		})
+		j := newJob(ctx, c)
+		j.queued, j.reason, j.confirms = time.Now(), "it is confirmed", result.ID
+		jobs = append(jobs, j)
 	}
 
-	results, err := k.confirmJobs(ctx, jobs)
+	results, err := s.confirmJobs(ctx, jobs)
 	return append(finished, results...), err
 }
 
 // fastestInRAM returns the results of the best candidates of a kind that were measured in RAM, one for each time.
-func (r *Run) fastestInRAM(k *boardKind, best int) (fastest []Result, err error) {
+func (r *Run) fastestInRAM(s *scheduler, best int) (fastest []Result, err error) {
 	all, err := r.Results()
 	if err != nil {
 		return nil, err
@@ -77,7 +72,8 @@ func (r *Run) fastestInRAM(k *boardKind, best int) (fastest []Result, err error)
 		for _, result := range ranking.Results {
 			// A result that shares a time has the ID of the measured candidate in SameAs.
 			id := cmp.Or(result.SameAs, result.ID)
-			if result.Kind != k.name || result.Tier != RAM || measured[id] || !r.current.contains(result) {
+			content, _ := r.current.Load(result.label())
+			if result.Kind != s.kind || result.Tier != RAM || measured[id] || content != result.Content {
 				continue
 			}
 

@@ -32,10 +32,9 @@ type firmware struct {
 	spec      project.Spec // without candidates and options
 	toolchain string       // see setToolchain
 	gate      *timegate.Gate
-	places    *places
 	closed    <-chan struct{} // closed with the run
-	onLayout  func(*layout)   // called for each layout after the first, so that a place takes it
-	wanted    chan struct{}   // closed when something is to be measured: before, no place is opened
+	onLayout  func(*layout)   // called for each layout after the first, so that a board takes it
+	wanted    chan struct{}   // closed when something is to be measured: before, no board is opened
 	want      sync.Once       // closes wanted
 
 	building  sync.Mutex // held during builds, guards excess and constants
@@ -45,6 +44,8 @@ type firmware struct {
 	mu      sync.Mutex
 	layout  *layout   // current one, for which candidates are built
 	layouts []*layout // all of the run
+	boards  int       // that are not given up
+	cause   error     // that the last one was given up; nil: none was
 }
 
 // An excess is the smallest arena that did not fit.
@@ -128,17 +129,44 @@ func (f *firmware) setCurrent(l *layout) {
 	defer f.mu.Unlock()
 	f.layouts = append(f.layouts, l)
 	f.layout = l
-	// No place is left that would open it.
-	if f.places.lost() != nil {
+	// No board is left that would open it.
+	if f.boards == 0 && f.cause != nil {
 		l.open()
 	}
 }
 
-// abandon unblocks waitWindow after the last place was given up.
-func (f *firmware) abandon() {
+func (f *firmware) addBoard() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.layout.open()
+	f.boards++
+}
+
+func (f *firmware) boardCount() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.boards
+}
+
+// removeBoard removes a board that is given up. After the last one it ends waitWindow, and returns true.
+func (f *firmware) removeBoard(cause error) (last bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cause = cause
+	f.boards--
+	if f.boards == 0 {
+		f.layout.open()
+	}
+	return f.boards == 0
+}
+
+// lost returns the error of a kind without boards, else nil.
+func (f *firmware) lost() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.boards > 0 {
+		return nil
+	}
+	return fmt.Errorf("no board %s is left: %w", f.kind, f.cause)
 }
 
 // layoutFor returns the current layout if its arena has minKiB and room for the arguments. Otherwise it builds a new
@@ -253,9 +281,9 @@ func (f *firmware) waitWindow(ctx context.Context, l *layout) (rpc.Window, error
 		return rpc.Window{}, failure.Errorf(failure.Interrupted, "the run was closed")
 	}
 
-	// The layout opens also when the last place is given up.
-	if err := f.places.lost(); err != nil {
-		return rpc.Window{}, fmt.Errorf("no board %s is left: %w", f.kind, err)
+	// The layout opens also when the last board is given up.
+	if err := f.lost(); err != nil {
+		return rpc.Window{}, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,4 +1,4 @@
-// This file interprets the lines of results.jsonl.
+// This file interprets the lines of a run's record.
 
 package tune
 
@@ -6,43 +6,44 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
 )
 
-// A resultLine is a line of results.jsonl: a result, a label, the keys of results that the reference has confirmed, or
-// the labels that are no longer among the run's results.
+// A resultLine is a line of results.jsonl: a result, a label, the keys of results that the reference has confirmed, the
+// labels that are no longer among the run's results, or the settings.
 type resultLine struct {
-	Result
-	// Candidate describes the candidate, in the first line of its content.
-	Candidate *candidateLine `json:"candidate,omitempty"`
+	*Result
 	// Shares is the key of the result that the candidate has: of its own content, which only gets another label then, or
 	// of another content with the same bytes. "": the line contains a result.
-	Shares  string   `json:"shares,omitempty"`
-	Again   bool     `json:"again,omitempty"` // the result replaces an earlier one of its content and sets no label
-	Proven  []string `json:"proven,omitempty"`
-	LeftOut []label  `json:"left_out,omitempty"`
+	Shares   string    `json:"shares,omitempty"`
+	Again    bool      `json:"again,omitempty"` // the result replaces an earlier one of its content and sets no label
+	Proven   []string  `json:"proven,omitempty"`
+	LeftOut  []label   `json:"left_out,omitempty"`
+	Settings *settings `json:"settings,omitempty"`
 }
 
-// MarshalJSON omits the fields of Result in lines without an ID.
-func (l resultLine) MarshalJSON() ([]byte, error) {
-	switch {
-	case l.Proven != nil:
-		return json.Marshal(map[string]any{"proven": l.Proven})
-	case l.LeftOut != nil:
-		return json.Marshal(map[string]any{"left_out": l.LeftOut})
-	}
+// settings are the options that determine the times of a run.
+type settings struct {
+	Template  string                    `json:"template,omitempty"`
+	Libraries []string                  `json:"libraries,omitempty"`
+	Boards    map[string]string         `json:"boards,omitempty"` // files by the board's name; "" of one found by name
+	Memory    map[string]boards.Options `json:"memory,omitempty"`
+	Samples   int                       `json:"samples"`
+	MinSample time.Duration             `json:"min_sample_ns"`
 
-	// A type without methods: MarshalJSON would call itself.
-	type plain resultLine
-	return json.Marshal(plain(l))
+	CallTimeout time.Duration `json:"call_timeout_ns"`
 }
 
 // check returns an error for a line that no run writes.
 func (l *resultLine) check() error {
 	switch {
-	case l.Proven != nil || l.LeftOut != nil:
+	case l.Proven != nil || l.LeftOut != nil || l.Settings != nil:
 		return nil
-	case l.ID == "":
+	case l.Result == nil || l.ID == "":
 		return errors.New("it has no id")
 	case l.Shares != "":
 		if l.Content == "" || l.Time != nil || l.Failure != nil {
@@ -70,51 +71,58 @@ func (r *Result) label() label { return label{r.Kind, r.ID} }
 // An index maps labels to results. A result belongs to a content, and the last line of the content counts; other
 // contents with the same bytes share it. A label stands for one content.
 type index struct {
-	results    map[string]int64  // offset of the last result of each key
-	shared     map[string]string // key of the result that a key without its own has
-	labels     map[label]labelled
-	unproven   map[string]bool  // keys whose last result the reference has not confirmed
-	candidates map[string]int64 // offset of the line with the candidate, by content
-}
-
-// A labelled is the key that a label stands for.
-type labelled struct {
-	key    string
-	offset int64 // of the line that sets it
+	settings *settings         // nil: there are none
+	lines    []Result          // of lines with an ID
+	results  map[string]int    // the last result of each key, in lines
+	shared   map[string]string // key of the result that a key without its own has
+	labels   map[label]int     // the line that sets a label to its key
+	unproven map[string]bool   // keys whose last result the reference has not confirmed
 }
 
 func newIndex() index {
 	return index{
-		map[string]int64{}, map[string]string{}, map[label]labelled{}, map[string]bool{}, map[string]int64{},
+		results: map[string]int{}, shared: map[string]string{}, labels: map[label]int{}, unproven: map[string]bool{},
 	}
 }
 
-// add adds the line at an offset of the file. The error is of a line that contradicts earlier ones.
-func (x *index) add(offset int64, l resultLine) error {
+// read adds a line of the record.
+func (x *index) read(text []byte) error {
+	var l resultLine
+	if err := json.Unmarshal(text, &l); err != nil {
+		return err
+	}
+	if err := l.check(); err != nil {
+		return err
+	}
+	return x.add(l)
+}
+
+// add adds a line. The error is of one that contradicts earlier lines.
+func (x *index) add(l resultLine) error {
 	for _, key := range l.Proven {
 		delete(x.unproven, key)
 	}
 	for _, left := range l.LeftOut {
 		delete(x.labels, left)
 	}
-
-	// Only lines with an ID have a label or a result.
-	if l.ID == "" {
+	if l.Settings != nil {
+		x.settings = l.Settings
+	}
+	if l.Result == nil {
 		return nil
 	}
-	key := l.key()
-	if l.Candidate != nil {
-		x.candidates[l.Content] = offset
-	}
+
+	n, key := len(x.lines), l.key()
+	x.lines = append(x.lines, *l.Result)
 	if !l.Again {
-		x.labels[l.label()] = labelled{key, offset}
+		x.labels[l.label()] = n
 	}
 	if l.Shares != "" {
 		return x.share(key, l.Shares)
 	}
 
 	// A result of its own replaces a shared one, and the reference has not confirmed it.
-	x.results[key] = offset
+	x.results[key] = n
 	delete(x.shared, key)
 	delete(x.unproven, key)
 	if l.Unproven {
@@ -149,77 +157,64 @@ func (x *index) root(key string) string {
 
 // hasLabel reports whether a label stands for a content that has the result of a key.
 func (x *index) hasLabel(name label, content, key string) bool {
-	l, ok := x.labels[name]
-	return ok && l.key == content && x.root(content) == x.root(key)
+	n, ok := x.labels[name]
+	return ok && x.lines[n].key() == content && x.root(content) == x.root(key)
 }
 
-// measuredID returns the ID under which the result of a key was measured, or that of own if it stands for other bytes
-// now.
-func (x *index) measuredID(measured, own label, key string) string {
-	if l, ok := x.labels[measured]; ok && x.root(l.key) == key {
-		return measured.ID
+// result returns the result of a label. If it was measured under another ID, that is SameAs: the one of its line, or
+// first if that stands for other bytes now.
+func (x *index) result(name label, first string) Result {
+	line := x.lines[x.labels[name]]
+	key := x.root(line.key())
+	r := x.lines[x.results[key]]
+
+	measured := r.label()
+	if n, ok := x.labels[measured]; !ok || x.root(x.lines[n].key()) != key {
+		measured.ID = first
 	}
-	return own.ID
-}
 
-// under returns a result under the label in line. If the label is not measuredID, it becomes SameAs.
-func (x *index) under(line, result Result, measuredID string) Result {
-	r := result
-	r.Unproven = x.unproven[result.key()]
+	r.Unproven = x.unproven[key]
 	r.ID, r.Content, r.Confirms, r.Record, r.SameAs = line.ID, line.Content, line.Confirms, line.Record, ""
 	if line.Finished.After(r.Finished) {
 		r.Finished = line.Finished
 	}
 
 	// The build was the candidate's own, and all other times were of the measured one.
-	if line.ID != measuredID {
-		r.SameAs, r.Build, r.Wait, r.Load, r.Run = measuredID, line.Build, 0, 0, 0
+	if line.ID != measured.ID {
+		r.SameAs, r.Build, r.Wait, r.Load, r.Run = measured.ID, line.Build, 0, 0, 0
 	}
 	return r
 }
 
-// current returns the results of all labels, in order of finishing. It omits results of Run.Confirm whose candidate has
-// another content now. lines has the results by offset.
-func (x *index) current(lines map[int64]Result) (all []Result) {
-	measuredIDs := map[string]string{} // by root
-	var names []label
-	for name, l := range x.labels {
-		root := x.root(l.key)
-		offset, ok := x.results[root]
-		if !ok || x.isOutdated(name, l, lines[l.offset].Confirms) {
-			continue
-		}
-		names = append(names, name)
-		// the label of the measured candidate, if it still has the result; else the first one below
-		if lines[offset].ID == name.ID {
-			measuredIDs[root] = name.ID
+// all returns the results of all labels, in order of finishing. It omits results of Run.Confirm whose candidate has
+// another content now.
+func (x *index) all() (all []Result) {
+	finished := map[label]int{}
+	for name, n := range x.labels {
+		result, ok := x.results[x.root(x.lines[n].key())]
+		if ok && !x.isOutdated(name, x.lines[n]) {
+			finished[name] = max(result, n)
 		}
 	}
 
-	finished := func(name label) int64 {
-		l := x.labels[name]
-		return max(x.results[x.root(l.key)], l.offset)
-	}
-	slices.SortFunc(names, func(a, b label) int {
-		return cmp.Or(cmp.Compare(finished(a), finished(b)), cmp.Compare(x.labels[a].offset, x.labels[b].offset))
+	names := slices.SortedFunc(maps.Keys(finished), func(a, b label) int {
+		return cmp.Or(cmp.Compare(finished[a], finished[b]), cmp.Compare(x.labels[a], x.labels[b]))
 	})
 
+	firsts := map[string]string{} // IDs by the key of the result
 	for _, name := range names {
-		l := x.labels[name]
-		root := x.root(l.key)
-		if measuredIDs[root] == "" {
-			measuredIDs[root] = name.ID
-		}
-		all = append(all, x.under(lines[l.offset], lines[x.results[root]], measuredIDs[root]))
+		key := x.root(x.lines[x.labels[name]].key())
+		firsts[key] = cmp.Or(firsts[key], name.ID)
+		all = append(all, x.result(name, firsts[key]))
 	}
 	return all
 }
 
 // isOutdated reports whether a label is of a result of Run.Confirm whose candidate has no label or another content.
-func (x *index) isOutdated(name label, l labelled, confirms string) bool {
-	if confirms == "" {
+func (x *index) isOutdated(name label, line Result) bool {
+	if line.Confirms == "" {
 		return false
 	}
-	candidate, ok := x.labels[label{name.Kind, confirms}]
-	return !ok || candidate.key+flashSuffix != l.key
+	n, ok := x.labels[label{name.Kind, line.Confirms}]
+	return !ok || x.lines[n].key()+flashSuffix != line.key()
 }

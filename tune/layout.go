@@ -37,13 +37,6 @@ type layout struct {
 	window rpc.Window    // for code, valid once opened; of 0 bytes: there is none, candidates lie in firmware
 }
 
-// A shortArenaError is the outcome of a job whose candidate needs a larger arena than its layout has.
-type shortArenaError struct{ arenaKiB int }
-
-func (e *shortArenaError) Error() string {
-	return fmt.Sprintf("an arena of %d KiB is too small", e.arenaKiB)
-}
-
 // build builds the layout's firmware with the largest window for code beside an arena of minKiB to maxKiB. The size of
 // the window halves as often as needed. Options of o that are not 0 are fixed. Errors: those of Generate and Build,
 // also of class does-not-fit.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/serve"
 )
 
 // OpenRun opens a new run, or continues the one in the folder. Each word of boards is a place to measure: the name of a
@@ -37,16 +38,15 @@ func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string
 		return nil, err
 	}
 
-	// Workers go on after this call: Close ends them, not the end of ctx.
-	workersCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	// Boards go on after this call: Close ends them, not the end of ctx.
+	boardsCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r := &Run{
-		dir: dir, desk: desk, o: o, kinds: map[string]*boardKind{}, store: st, stop: stop, closed: workersCtx.Done(),
-		current: currentContents{byLabel: map[label]string{}},
+		dir: dir, desk: desk, o: o, schedulers: map[string]*scheduler{}, store: st, stop: stop, closed: boardsCtx.Done(),
 	}
 
 	err = st.keepSettings(o, boardFiles(words, o.Builder.Path))
 	if err == nil {
-		err = r.start(ctx, workersCtx, boards)
+		err = r.start(ctx, boardsCtx, boards)
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -54,15 +54,19 @@ func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string
 	return r, nil
 }
 
-// start builds the firmware of all kinds, and starts a worker for each place, which ends with workersCtx.
-func (r *Run) start(ctx, workersCtx context.Context, boards []string) error {
-	var workers []*worker
-	for n, word := range boards {
-		w, err := r.newWorker(ctx, word, n)
+// start builds the firmware of all kinds, and starts a goroutine for each board, which ends with boardsCtx.
+func (r *Run) start(ctx, boardsCtx context.Context, words []string) error {
+	var boards []*board
+	for n, word := range words {
+		name, _ := splitWord(word)
+		s, err := r.schedulerOf(ctx, name)
 		if err != nil {
 			return err
 		}
-		workers = append(workers, w)
+
+		s.firmware.addBoard()
+		place := newPlace(r.desk, word, s.firmware.current().folder.Board(), &r.o)
+		boards = append(boards, r.newBoard(s, place, fmt.Sprintf("%s#%d", word, n)))
 	}
 
 	var supplies []*supply
@@ -74,29 +78,40 @@ func (r *Run) start(ctx, workersCtx context.Context, boards []string) error {
 		supplies = append(supplies, s)
 	}
 
-	// No worker starts before all kinds are built: an error leaves none.
-	for _, w := range workers {
-		r.workers.Go(func() { _ = w.run(workersCtx) }) // the kind has the error
+	// No board starts before all kinds are built: an error leaves none.
+	for _, b := range boards {
+		r.boards.Go(func() { _ = b.run(boardsCtx) }) // the scheduler has the error
 	}
 	for _, s := range supplies {
-		s.grow(workersCtx, s.first)
-		r.workers.Go(func() { s.follow(workersCtx) })
+		s.grow(boardsCtx, s.first)
+		r.boards.Go(func() { s.follow(boardsCtx) })
 	}
 	return nil
 }
 
-// newWorker returns a worker for the place that word n of OpenRun names.
-func (r *Run) newWorker(ctx context.Context, word string, n int) (*worker, error) {
-	name, which := splitWord(word)
-	k, err := r.kindOfBoard(ctx, name)
+// newSupply checks that a tracker has boards of a key, and builds their firmware.
+func (r *Run) newSupply(ctx context.Context, remote Remote) (*supply, error) {
+	keys, err := serve.Keys(ctx, remote.Tracker)
+	if err != nil {
+		return nil, err
+	}
+	if keys[remote.Key] == 0 {
+		return nil, failure.New(failure.Config, "offer a board with this key: "+failure.Target("serve"),
+			"tracker %s has no board of key %q; its keys: %s", remote.Tracker, remote.Key, keyList(keys))
+	}
+
+	s, err := r.schedulerOf(ctx, remote.Board)
 	if err != nil {
 		return nil, err
 	}
 
-	k.places.add()
-	var place Place = &devicePlace{desk: r.desk, board: k.firmware.current().folder.Board(), which: which}
-	if r.o.Place != nil {
-		place = r.o.Place(word, place)
-	}
-	return r.workerAt(k, place, fmt.Sprintf("%s#%d", word, n)), nil
+	// The supply counts as a board while boards may come, see follow.
+	s.firmware.addBoard()
+	return &supply{
+		remote: remote, o: &r.o, desk: r.desk, scheduler: s, first: keys[remote.Key], gone: make(chan struct{}),
+		start: func(ctx context.Context, p *remotePlace, end func(error)) {
+			b := r.newBoard(s, p, p.name)
+			r.boards.Go(func() { end(b.run(ctx)) })
+		},
+	}, nil
 }

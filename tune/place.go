@@ -25,12 +25,28 @@ type Place interface {
 	Close() error
 }
 
+// An attached is the part of a Place that is a device.
+type attached struct {
+	board  *boards.Board
+	device *device.Device // nil: not attached
+}
+
+func (a *attached) Open(ctx context.Context, i *image.Image) (*rpc.Session, error) {
+	return a.device.Open(ctx, i)
+}
+
+func (a *attached) Confirm(ctx context.Context, s *rpc.Session, i *image.Image) error {
+	if !a.device.KeepsImage() && len(a.board.Memory) == 0 {
+		return nil // a process has no flash
+	}
+	return a.device.Confirm(ctx, s, i)
+}
+
 // A devicePlace is a Place on a desk.
 type devicePlace struct {
-	desk   *device.Desk
-	board  *boards.Board
-	which  string         // device, as Desk.Attach expects it
-	device *device.Device // nil: not attached
+	attached
+	desk  *device.Desk
+	which string // device, as Desk.Attach expects it
 }
 
 func (p *devicePlace) Prepare(ctx context.Context, i *image.Image) (Tier, string, error) {
@@ -51,22 +67,6 @@ func (p *devicePlace) Prepare(ctx context.Context, i *image.Image) (Tier, string
 // Link opens the link below a session, for a Place that wraps this one.
 func (p *devicePlace) Link(ctx context.Context, i *image.Image) (transport.Link, error) {
 	return p.device.Link(ctx, i)
-}
-
-func (p *devicePlace) Open(ctx context.Context, i *image.Image) (*rpc.Session, error) {
-	return p.device.Open(ctx, i)
-}
-
-func (p *devicePlace) Confirm(ctx context.Context, s *rpc.Session, i *image.Image) error {
-	return confirmImage(ctx, p.device, p.board, s, i)
-}
-
-// confirmImage is Place.Confirm of a device.
-func confirmImage(ctx context.Context, d *device.Device, b *boards.Board, s *rpc.Session, i *image.Image) error {
-	if !d.KeepsImage() && len(b.Memory) == 0 {
-		return nil // a process has no flash
-	}
-	return d.Confirm(ctx, s, i)
 }
 
 // probeResetTry is the first try in which Reset uses a device's probe.

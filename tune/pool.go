@@ -10,45 +10,65 @@ import (
 )
 
 // All measures candidates in parallel, and returns results in order of finishing. It draws from the sequence in a
-// goroutine of its own, only a few candidates ahead of the builders and places. It ends with the sequence, or after the
+// goroutine of its own, only a few candidates ahead of the builders and boards. It ends with the sequence, or after the
 // first error. It does not wait for a sequence that blocks: such a sequence must end when ctx does.
 func (r *Run) All(ctx context.Context, candidates iter.Seq[Candidate]) iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		p := pool{run: r, outcomes: make(chan outcome), slots: make(chan struct{}, r.parallelism())}
 
-		drawn := make(chan struct{})
+		drawn := make(chan Candidate)
 		go func() {
 			defer close(drawn)
 			for c := range candidates {
-				if !p.start(ctx, c) {
+				select {
+				case drawn <- c:
+				case <-ctx.Done():
 					return
 				}
 			}
 		}()
 
-		// A sequence that blocks does not keep the pool open after ctx has ended.
+		outcomes := make(chan outcome)
+		var goroutines sync.WaitGroup
+		for range r.parallelism() {
+			goroutines.Go(func() { r.measureEach(ctx, drawn, outcomes) })
+		}
 		go func() {
-			select {
-			case <-drawn:
-			case <-ctx.Done():
-			}
-			p.close()
+			goroutines.Wait()
+			close(outcomes)
 		}()
 
-		for o := range p.outcomes {
+		for o := range outcomes {
 			if !yield(o.result, o.err) || o.err != nil {
 				cancel()
-				// wait for the goroutines: outcomes is closed after them
-				for range p.outcomes {
-				}
+				goroutines.Wait()
 				return
 			}
 		}
 
 		if ctx.Err() != nil {
 			yield(Result{}, failure.Stopped(ctx, "measure"))
+		}
+	}
+}
+
+// measureEach measures candidates until there are no more, or ctx ends.
+func (r *Run) measureEach(ctx context.Context, candidates <-chan Candidate, outcomes chan<- outcome) {
+	for {
+		select {
+		case c, ok := <-candidates:
+			if !ok {
+				return
+			}
+			result, err := r.Measure(ctx, c)
+			select {
+			case outcomes <- outcome{result, err}:
+			case <-ctx.Done():
+				return
+			}
+		case <-ctx.Done():
+			return
 		}
 	}
 }
@@ -61,54 +81,9 @@ func (r *Run) parallelism() int {
 		n = r.o.Builder.Jobs
 	}
 
-	for _, k := range r.kinds {
-		n += 2 * k.places.number()
+	for _, s := range r.schedulers {
+		n += 2 * s.firmware.boardCount()
 	}
 	n += 2 * lateRemotes * len(r.o.Remotes)
 	return n
-}
-
-// A pool is the goroutines of one call of All.
-type pool struct {
-	run      *Run
-	outcomes chan outcome
-	slots    chan struct{} // has a token for each candidate in progress
-
-	mu         sync.Mutex
-	closed     bool // no goroutine starts any more
-	goroutines sync.WaitGroup
-}
-
-// start measures a candidate in a goroutine once there is a slot. It returns false when the pool ends.
-func (p *pool) start(ctx context.Context, c Candidate) bool {
-	select {
-	case p.slots <- struct{}{}:
-	case <-ctx.Done():
-		return false
-	}
-
-	// No goroutine starts after close, which waits for them.
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return false
-	}
-	p.goroutines.Go(func() {
-		defer func() { <-p.slots }()
-		result, err := p.run.Measure(ctx, c)
-		select {
-		case p.outcomes <- outcome{result, err}:
-		case <-ctx.Done():
-		}
-	})
-	return true
-}
-
-// close waits for the goroutines, and closes outcomes.
-func (p *pool) close() {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	p.goroutines.Wait()
-	close(p.outcomes)
 }

@@ -3,59 +3,62 @@ package tune
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// A reference is the candidate whose time shows whether a place still measures as it did at first. One goroutine at a
-// time uses it.
-type reference struct {
-	candidate *Candidate // nil: the run has none for this kind of board
-	station   *station
-	drift     float64
-	others    *referenceTimes // of all places of the kind
-	load      *load           // nil: not built yet
-	expected  float64         // seconds; 0: not measured yet
-	unproven  []*job          // measured since the last check
-}
-
-// check measures the reference: its outputs must be right, and its time within the drift of the first one. It returns
-// the jobs that were measured since the last check: the caller confirms them, or measures them again after an error.
-func (r *reference) check(ctx context.Context) (jobs []*job, err error) {
+// checkReference measures the reference: its outputs must be right, and its time within the drift of the first one. It
+// confirms the results since the last check. After an error, their jobs are measured again.
+func (b *board) checkReference(ctx context.Context) error {
+	r := &b.reference
 	if r.candidate == nil {
-		return nil, nil
+		return nil
 	}
 
-	took, err := steadyTime(r.expected, r.drift, func() (float64, error) { return r.measure(ctx) })
-	jobs, r.unproven = r.unproven, nil
-	if err == nil && r.expected != 0 && !withinDrift(took, r.expected, r.drift) {
+	took, err := steadyTime(r.expected, b.o.Drift, func() (float64, error) { return b.timeReference(ctx) })
+	if err == nil && r.expected != 0 && !withinDrift(took, r.expected, b.o.Drift) {
 		err = failure.Errorf(failure.Verify, "it takes %v, the median of %d measurements, and took %v before", seconds(took),
 			steadyCount, seconds(r.expected))
 	}
-
 	if err != nil {
-		return jobs, fmt.Errorf("the reference: %w", err)
+		b.remeasureUnproven()
+		return fmt.Errorf("the reference: %w", err)
 	}
 
 	if r.expected == 0 {
 		r.expected = took
-		r.compareWithOthers(took)
+		b.compareReference(took)
 	}
-	return jobs, nil
+
+	var keys []string
+	for _, j := range r.unproven {
+		keys = append(keys, j.candidate.content)
+	}
+	r.unproven = nil
+	if keys == nil {
+		return nil
+	}
+	return b.scheduler.store.append(resultLine{Proven: keys})
 }
 
-// measure returns the median of the reference's samples. It enlarges the arena if the reference needs it.
-func (r *reference) measure(ctx context.Context) (float64, error) {
-	for minKiB := 0; ; minKiB = r.load.layout.arenaKiB + 1 {
-		if err := r.prepare(ctx, minKiB); err != nil {
+// remeasureUnproven queues what the reference has not confirmed.
+func (b *board) remeasureUnproven() {
+	for _, j := range b.reference.unproven {
+		b.scheduler.queue.Requeue(j.remeasure())
+	}
+	b.reference.unproven = nil
+}
+
+// timeReference returns the median of the reference's samples. It enlarges the arena if the reference needs it.
+func (b *board) timeReference(ctx context.Context) (float64, error) {
+	for minKiB := 0; ; minKiB = b.reference.job.layout.arenaKiB + 1 {
+		if err := b.prepareReference(ctx, minKiB); err != nil {
 			return 0, err
 		}
-		result, err := r.station.measure(ctx, *r.candidate, r.load, 0)
+		result, err := b.time(ctx, b.reference.job, 0)
 		switch {
 		case err != nil:
 			return 0, err
@@ -67,68 +70,45 @@ func (r *reference) measure(ctx context.Context) (float64, error) {
 	}
 }
 
-// prepare builds the reference for the current layout, and puts the firmware that it requires onto the place.
-func (r *reference) prepare(ctx context.Context, minKiB int) error {
-	s := r.station
-	if r.load != nil && r.load.layout == s.firmware.current() && minKiB <= r.load.layout.arenaKiB {
-		return s.ensure(ctx, r.load)
+// prepareReference builds the reference for the current layout, and puts the firmware that it requires onto the place.
+func (b *board) prepareReference(ctx context.Context, minKiB int) error {
+	r := &b.reference
+	if r.job != nil && r.job.layout == b.firmware.current() && minKiB <= r.job.layout.arenaKiB {
+		return b.ensure(ctx, r.job.layout, r.job.image)
 	}
 
-	// A build waits until no place holds the processors.
-	s.releaseProcessors()
+	// A build waits until no board holds the processors.
+	b.releaseProcessors()
 
-	in, err := s.firmware.layoutFor(ctx, r.candidate.Args, minKiB)
+	in, err := b.firmware.layoutFor(ctx, r.candidate.Args, minKiB)
 	if err != nil {
 		return err
 	}
 
-	// The build waits until a place has opened the layout, and there may be no other place.
-	if err := s.ensure(ctx, &load{layout: in, image: in.resident}); err != nil {
+	// The build waits until a board has opened the layout, and there may be no other board.
+	if err := b.ensure(ctx, in, in.resident); err != nil {
 		return err
 	}
 
-	l, err := s.firmware.buildIn(ctx, in, *r.candidate)
-	if err != nil {
+	j := &job{candidate: *r.candidate}
+	if err := b.firmware.buildIn(ctx, in, j); err != nil {
 		return err
 	}
-	if l.program == nil {
-		return failure.Errorf(failure.DoesNotFit, "%s", l.reason)
+	if j.program == nil {
+		return failure.Errorf(failure.DoesNotFit, "%s", j.reason)
 	}
 
-	r.load, r.expected = &l, 0 // code at other addresses may take another time
-	return s.ensure(ctx, r.load)
+	r.job, r.expected = j, 0 // code at other addresses may take another time
+	return b.ensure(ctx, j.layout, j.image)
 }
 
-// compareWithOthers reports places of the same kind on which the reference takes another time.
-func (r *reference) compareWithOthers(took float64) {
-	for place, other := range r.others.set(r.station.name, took) {
-		if !withinDrift(took, other, r.drift) {
-			r.station.o.emit(Event{
-				Board: r.station.name,
-				Text:  fmt.Sprintf("the reference takes %v here, and %v on %s", seconds(took), seconds(other), place),
-			})
+// compareReference reports boards on which the reference takes another time.
+func (b *board) compareReference(took float64) {
+	for other, its := range b.scheduler.setReference(b.name, took) {
+		if !withinDrift(took, its, b.o.Drift) {
+			b.emit(fmt.Sprintf("the reference takes %v here, and %v on %s", seconds(took), seconds(its), other), nil)
 		}
 	}
-}
-
-// referenceTimes are the times of the reference in seconds, by place. Many goroutines may use it.
-type referenceTimes struct {
-	mu    sync.Mutex
-	times map[string]float64
-}
-
-// set sets the time of a place, and returns those of the other places.
-func (t *referenceTimes) set(place string, seconds float64) (others map[string]float64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.times == nil {
-		t.times = map[string]float64{}
-	}
-
-	delete(t.times, place)
-	others = maps.Clone(t.times)
-	t.times[place] = seconds
-	return others
 }
 
 // steadyCount is the number of measurements of which steadyTime returns the median.

@@ -16,7 +16,6 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/serve"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -29,41 +28,38 @@ const (
 	lateRemotes = 4
 )
 
-// A supply has workers for the boards of one Remote. Many goroutines may use it.
-type supply struct {
-	remote Remote
-	run    *Run
-	kind   *boardKind
-	first  int           // boards when the run was opened
-	gone   chan struct{} // closed when no boards are expected any more
-
-	mu     sync.Mutex
-	number int   // of the next worker
-	served int   // boards of the tracker that have, or had, a worker
-	live   int   // workers that have not ended
-	used   int   // boards in use
-	cause  error // that the last worker has ended; nil: none has
+// A boardFacts is what Describe of another computer returns.
+type boardFacts struct {
+	Board  string `json:"board"`
+	Digest string `json:"digest"`  // boardDigest
+	Name   string `json:"machine"` // the computer's
 }
 
-// newSupply checks that the tracker has boards of the key, and builds their firmware.
-func (r *Run) newSupply(ctx context.Context, remote Remote) (*supply, error) {
-	keys, err := serve.Keys(ctx, remote.Tracker)
-	if err != nil {
-		return nil, err
-	}
-	if keys[remote.Key] == 0 {
-		return nil, failure.New(failure.Config, "offer a board with this key: "+failure.Target("serve"),
-			"tracker %s has no board of key %q; its keys: %s", remote.Tracker, remote.Key, keyList(keys))
-	}
+// A prepared is what Prepare of another computer returns.
+type prepared struct {
+	Tier   Tier              `json:"tier"`
+	Reason string            `json:"reason"`
+	Keeps  bool              `json:"keeps_image,omitempty"` // as Device.KeepsImage
+	Worn   *device.WearError `json:"worn,omitempty"`        // why it was not written
+}
 
-	k, err := r.kindOfBoard(ctx, remote.Board)
-	if err != nil {
-		return nil, err
-	}
+// A supply starts boards for those of one Remote. Many goroutines may use it.
+type supply struct {
+	remote    Remote
+	o         *Options
+	desk      *device.Desk
+	scheduler *scheduler
+	first     int           // boards when the run was opened
+	gone      chan struct{} // closed when no boards are expected any more
+	// start measures at a place in a goroutine, until ctx ends or the board is given up; end receives the cause.
+	start func(ctx context.Context, p *remotePlace, end func(error))
 
-	// The supply counts as a place while boards may come, see follow.
-	k.places.add()
-	return &supply{remote: remote, run: r, kind: k, first: keys[remote.Key], gone: make(chan struct{})}, nil
+	mu     sync.Mutex
+	number int   // of the next place
+	served int   // boards of the tracker that have, or had, a place
+	live   int   // places that are not given up
+	used   int   // boards in use
+	cause  error // that the last place was given up; nil: none was
 }
 
 func keyList(keys map[string]int) string {
@@ -78,7 +74,7 @@ func keyList(keys map[string]int) string {
 	return strings.Join(all, ", ")
 }
 
-// follow starts workers for boards that come, until ctx ends or no board is expected any more.
+// follow starts boards that come, until ctx ends or no board is expected any more.
 func (s *supply) follow(ctx context.Context) {
 	seen := time.Now() // when the tracker had a board, or one was in use
 	for {
@@ -98,7 +94,7 @@ func (s *supply) follow(ctx context.Context) {
 			seen = time.Now()
 		}
 
-		if live > 0 && time.Since(seen) < s.run.o.flashTimeout() {
+		if live > 0 && time.Since(seen) < s.o.flashTimeout() {
 			continue
 		}
 
@@ -106,12 +102,12 @@ func (s *supply) follow(ctx context.Context) {
 			cause = failure.Errorf(failure.BoardLost, "%v: no board is left", s.remote)
 		}
 		close(s.gone)
-		s.kind.removePlace(errors.Join(cause, err))
+		s.scheduler.removeBoard(errors.Join(cause, err))
 		return
 	}
 }
 
-// grow starts workers until n boards have one, or had one that was given up. It returns how many are live, how many
+// grow starts places until n boards have one, or had one that was given up. It returns how many are live, how many
 // boards they use, and why the last one was given up.
 func (s *supply) grow(ctx context.Context, n int) (live, used int, cause error) {
 	s.mu.Lock()
@@ -120,12 +116,13 @@ func (s *supply) grow(ctx context.Context, n int) (live, used int, cause error) 
 
 	for ; s.served < min(n, maxRemotes); s.served++ {
 		s.live++
-		s.kind.places.add()
-		name := fmt.Sprintf("%s#%d", s.remote.Key, s.number)
+		s.scheduler.firmware.addBoard()
+		p := &remotePlace{
+			attached: attached{board: s.scheduler.firmware.board}, supply: s,
+			name: fmt.Sprintf("%s#%d", s.remote.Key, s.number),
+		}
 		s.number++
-		w := s.run.workerAt(s.kind, &remotePlace{supply: s, name: name}, name)
-		s.run.workers.Go(func() {
-			err := w.run(ctx)
+		s.start(ctx, p, func(err error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.live--
@@ -143,11 +140,11 @@ func (s *supply) use(n int) {
 
 // A remotePlace is a Place on another computer, one after the other.
 type remotePlace struct {
+	attached
 	supply *supply
 	name   string        // while it waits for a board
 	client *serve.Client // nil: no board is in use
-	device *device.Device
-	keeps  bool // the device keeps its image
+	keeps  bool          // the device keeps its image
 }
 
 // acquire waits for a board, and returns its name. It repeats all but errors of class config.
@@ -169,7 +166,7 @@ func (p *remotePlace) acquire(ctx context.Context) (name string, err error) {
 		// once, not at each attempt
 		case err.Error() != reported:
 			reported = err.Error()
-			p.supply.run.o.emit(Event{Board: p.name, Text: "waiting for a board", Err: err})
+			p.supply.o.emit(Event{Board: p.name, Text: "waiting for a board", Err: err})
 		}
 
 		select {
@@ -187,7 +184,7 @@ func (p *remotePlace) connect(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	limited, cancel := context.WithTimeout(ctx, p.supply.run.o.StepTimeout)
+	limited, cancel := context.WithTimeout(ctx, p.supply.o.StepTimeout)
 	defer cancel()
 	text, err := c.Describe(limited)
 	var facts boardFacts
@@ -208,17 +205,16 @@ func (p *remotePlace) connect(ctx context.Context) (string, error) {
 
 // check returns an error of class config unless the board is of the kind, with the same board file.
 func (p *remotePlace) check(facts boardFacts) error {
-	b := p.supply.kind.firmware.board
-	own, err := boardDigest(b)
+	own, err := boardDigest(p.board)
 	switch {
 	case err != nil:
 		return err
-	case facts.Board != b.Name:
+	case facts.Board != p.board.Name:
 		return failure.New(failure.Config, "give boards of each kind a key of their own",
-			"machine %.100q offers a board %.100q, not %s", facts.Name, facts.Board, b.Name)
+			"machine %.100q offers a board %.100q, not %s", facts.Name, facts.Board, p.board.Name)
 	case facts.Digest != own:
 		return failure.New(failure.Config, "use the same version of boardsmith and the same board file on both machines",
-			"machine %.100q has another board file of %s", facts.Name, b.Name)
+			"machine %.100q has another board file of %s", facts.Name, p.board.Name)
 	}
 	return nil
 }
@@ -267,18 +263,10 @@ func (p *remotePlace) Prepare(ctx context.Context, i *image.Image) (Tier, string
 
 	if p.device == nil || p.keeps != done.Keeps {
 		p.keeps = done.Keeps
-		p.device = p.supply.run.desk.AttachRemote(p.supply.kind.firmware.current().folder.Board(), p.keeps,
+		p.device = p.supply.desk.AttachRemote(p.supply.scheduler.firmware.current().folder.Board(), p.keeps,
 			func(ctx context.Context) (transport.Link, error) { return p.client.Link(ctx) })
 	}
 	return done.Tier, done.Reason, nil
-}
-
-func (p *remotePlace) Open(ctx context.Context, i *image.Image) (*rpc.Session, error) {
-	return p.device.Open(ctx, i)
-}
-
-func (p *remotePlace) Confirm(ctx context.Context, s *rpc.Session, i *image.Image) error {
-	return confirmImage(ctx, p.device, p.supply.kind.firmware.board, s, i)
 }
 
 func (p *remotePlace) Reset(ctx context.Context, try int) error {

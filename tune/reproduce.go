@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
+	"github.com/boardsmith/boardsmith/tune/internal/record"
 )
 
 // Reproduce measures a candidate of the run in dir once more, on a board of the same kind, with the run's settings
@@ -27,7 +28,11 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 		name, _ := splitWord(board)
 		kind, _ = boards.Locate(name, o.path())
 	}
-	if before, err = findReproducible(dir, id, kind); err != nil {
+	x := newIndex()
+	if err := record.Read(dir, x.read); err != nil {
+		return before, after, err
+	}
+	if before, err = findReproducible(dir, x.all(), id, kind); err != nil {
 		return before, after, err
 	}
 
@@ -35,9 +40,9 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 	if err != nil {
 		return before, after, err
 	}
-	old, err := readSettings(dir)
-	if err != nil {
-		return before, after, err
+	old := x.settings
+	if old == nil {
+		return before, after, failure.New(failure.Config, "choose another run", "%s has no settings", dir)
 	}
 
 	folder, err := scratch.Make("boardsmith-reproduce")
@@ -62,14 +67,9 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 	return before, after, err
 }
 
-// findReproducible returns the result in dir that has an ID, or one that begins and ends as it does, on a kind of
-// board; "": on any.
-func findReproducible(dir, id, kind string) (Result, error) {
-	all, err := ReadResults(dir)
-	if err != nil {
-		return Result{}, err
-	}
-
+// findReproducible returns the result of all in dir that has an ID, or one that begins and ends as it does, on a kind
+// of board; "": on any.
+func findReproducible(dir string, all []Result, id, kind string) (Result, error) {
 	begin, end, _ := strings.Cut(id, "…")
 	named := slices.DeleteFunc(slices.Clone(all), func(r Result) bool { return r.ID != id })
 	if len(named) == 0 && begin != "" {

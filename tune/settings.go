@@ -1,71 +1,41 @@
-// This file stores the settings of a run in its folder.
+// This file compares the settings of a run with those of its record.
 
 package tune
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
-
-const settingsFile = "run.json"
-
-// settings are the options that determine the times of a run.
-type settings struct {
-	Template  string                    `json:"template,omitempty"`
-	Libraries []string                  `json:"libraries,omitempty"`
-	Boards    map[string]string         `json:"boards,omitempty"` // files by the board's name; "" of one found by name
-	Memory    map[string]boards.Options `json:"memory,omitempty"`
-	Samples   int                       `json:"samples"`
-	MinSample time.Duration             `json:"min_sample_ns"`
-
-	CallTimeout time.Duration `json:"call_timeout_ns"`
-}
 
 // keepSettings writes the settings of a run. If the folder has results, the template, memory and libraries must be
 // equal, so that times can be compared. The longest call timeout is kept, with which every candidate can be measured
 // again.
 func (s *store) keepSettings(o Options, boardFiles map[string]string) error {
-	old, err := readSettings(s.dir)
 	current := settings{o.Template, o.Libraries, boardFiles, o.Memory, o.Samples, o.MinSample, o.CallTimeout}
-	hasResults := s.start > 0 && !errors.Is(err, fs.ErrNotExist)
-
-	if hasResults {
-		if err != nil {
-			return err
-		}
+	if old := s.index.settings; old != nil && s.start > 0 {
 		if err := cmp.Or(old.checkEqual(s.dir, o), old.checkFiles(s.dir, boardFiles)); err != nil {
 			return err
 		}
 
-		merged := map[string]string{}
-		maps.Copy(merged, old.Boards)
-		maps.Copy(merged, boardFiles)
-
-		if o.CallTimeout <= old.CallTimeout && maps.Equal(merged, old.Boards) {
+		current = *old
+		current.Boards, current.CallTimeout = map[string]string{}, max(o.CallTimeout, old.CallTimeout)
+		maps.Copy(current.Boards, old.Boards)
+		maps.Copy(current.Boards, boardFiles)
+		if reflect.DeepEqual(current, *old) {
 			return nil
 		}
-		current = old
-		current.Boards, current.CallTimeout = merged, max(o.CallTimeout, old.CallTimeout)
 	}
-
-	text, err := json.Marshal(current)
-	if err != nil {
-		return err
-	}
-	return writeAtomic(filepath.Join(s.dir, settingsFile), append(text, '\n'), 0o644)
+	return s.append(resultLine{Settings: &current})
 }
 
 // checkEqual returns an error for options with which times would not be comparable.
@@ -144,16 +114,4 @@ func (s *settings) memoryOf(kind string) map[string]boards.Options {
 		return nil
 	}
 	return map[string]boards.Options{"": m}
-}
-
-func readSettings(dir string) (s settings, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, settingsFile))
-	if err != nil {
-		return s, failure.New(failure.Config, "choose the folder of a run", "%w", err)
-	}
-	if err := json.Unmarshal(text, &s); err != nil {
-		return s, failure.New(failure.Config, "restore the file, or choose another run", "%s: %w",
-			filepath.Join(dir, settingsFile), jsonfile.Plain(err))
-	}
-	return s, nil
 }

@@ -24,14 +24,14 @@ func stored(t *testing.T) *store {
 }
 
 // unprovenTime returns a result of a content with an unproven time.
-func unprovenTime(id, content string, median float64) Result {
-	return Result{ID: id, Content: content, Time: &rpc.Stats{N: 1, Median: median}, Unproven: true}
+func unprovenTime(id, content string, median float64) *Result {
+	return &Result{ID: id, Content: content, Time: &rpc.Stats{N: 1, Median: median}, Unproven: true}
 }
 
 // shared shares the result of a key, and returns it under the ID.
 func shared(t *testing.T, s *store, id, content, key string) Result {
 	t.Helper()
-	r, _, err := s.share(Result{ID: id, Content: content}, nil, key)
+	r, _, err := s.share(Result{ID: id, Content: content}, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,10 +48,10 @@ func check(t *testing.T, err error) {
 // TestTwinsShareNewestResult replaces an unproven time that two candidates share.
 func TestTwinsShareNewestResult(t *testing.T) {
 	s := stored(t)
-	check(t, s.add(unprovenTime("a", "of a", 9), nil))
+	check(t, s.append(resultLine{Result: unprovenTime("a", "of a", 9)}))
 	shared(t, s, "b", "of b", "of a")
 	shared(t, s, "c", "of b", "of b") // another ID of b
-	check(t, s.replace(unprovenTime("a", "of a", 1)))
+	check(t, s.append(resultLine{Result: unprovenTime("a", "of a", 1), Again: true}))
 	for proven, lines := range []int{4, 5} {
 		all, err := ReadResults(s.dir)
 		if err != nil || len(all) != 3 {
@@ -67,22 +67,22 @@ func TestTwinsShareNewestResult(t *testing.T) {
 				t.Errorf("%+v", is)
 			}
 		}
-		data, err := os.ReadFile(s.file.Name())
+		data, err := os.ReadFile(filepath.Join(s.dir, "results.jsonl"))
 		if n := bytes.Count(data, []byte("\n")); n != lines || err != nil {
 			t.Errorf("%d lines, want %d: %v", n, lines, err)
 		}
-		check(t, s.prove([]string{"of a"}))
+		check(t, s.append(resultLine{Proven: []string{"of a"}}))
 	}
 }
 
 // TestReplacedResultMovesNoLabel replaces the result of an earlier content of an ID.
 func TestReplacedResultMovesNoLabel(t *testing.T) {
 	s := stored(t)
-	check(t, s.add(unprovenTime("x", "first", 9), nil))
+	check(t, s.append(resultLine{Result: unprovenTime("x", "first", 9)}))
 	shared(t, s, "y", "twin", "first")
-	check(t, s.add(unprovenTime("x", "second", 5), nil)) // x has another content
-	check(t, s.add(unprovenTime("y", "other", 6), nil))  // and so has y
-	check(t, s.replace(unprovenTime("x", "first", 1)))   // the reference was wrong
+	check(t, s.append(resultLine{Result: unprovenTime("x", "second", 5)}))             // x has another content
+	check(t, s.append(resultLine{Result: unprovenTime("y", "other", 6)}))              // and so has y
+	check(t, s.append(resultLine{Result: unprovenTime("x", "first", 1), Again: true})) // the reference was wrong
 	all, err := ReadResults(s.dir)
 	if err != nil || len(all) != 2 {
 		t.Errorf("%+v, %v", all, err)
@@ -93,14 +93,17 @@ func TestReplacedResultMovesNoLabel(t *testing.T) {
 		}
 	}
 	for content, want := range map[string]float64{"first": 1, "twin": 1, "second": 5, "other": 6} {
-		if r, _, _, err := s.find(content); err != nil || r.Time.Median != want {
-			t.Errorf("%s: %+v, %v", content, r, err)
+		if r, _, _ := s.find(content); r.Time.Median != want {
+			t.Errorf("%s: %+v", content, r)
 		}
 	}
 	again, err := openAgain(s)
-	if err != nil || again.index.labels[label{"", "x"}].key != "second" ||
-		again.index.labels[label{"", "y"}].key != "other" {
-		t.Errorf("after the run was opened again: %v, %v", again.index.labels, err)
+	check(t, err)
+	for id, want := range map[string]string{"x": "second", "y": "other"} {
+		x := again.index
+		if got := x.lines[x.labels[label{"", id}]].key(); got != want {
+			t.Errorf("after the run was opened again, %s stands for %s", id, got)
+		}
 	}
 	_ = again.close()
 }
@@ -116,7 +119,7 @@ func TestDamagedLinesAreErrors(t *testing.T) {
 	} {
 		t.Run(lines, func(t *testing.T) {
 			dir := t.TempDir()
-			check(t, os.WriteFile(filepath.Join(dir, resultsFile), []byte(lines+"\n"), 0o600))
+			check(t, os.WriteFile(filepath.Join(dir, "results.jsonl"), []byte(lines+"\n"), 0o600))
 			if _, err := ReadResults(dir); failure.Of(err) != failure.Config {
 				t.Errorf("%s: %v", lines, err)
 			}
@@ -137,11 +140,11 @@ func openAgain(s *store) (*store, error) {
 // TestLeftOutIsNoResult leaves out a candidate that Confirm measured, until a line has its ID again.
 func TestLeftOutIsNoResult(t *testing.T) {
 	s := stored(t)
-	check(t, s.add(unprovenTime("a", "of a", 2), nil))
-	check(t, s.add(unprovenTime("b", "of b", 3), nil))
-	if err := s.add(Result{
+	check(t, s.append(resultLine{Result: unprovenTime("a", "of a", 2)}))
+	check(t, s.append(resultLine{Result: unprovenTime("b", "of b", 3)}))
+	if err := s.append(resultLine{Result: &Result{
 		ID: "a@flash", Confirms: "a", Content: "of a@flash", Time: &rpc.Stats{N: 1, Median: 4},
-	}, nil); err != nil {
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	ids := func() (all []string) {
@@ -157,45 +160,49 @@ func TestLeftOutIsNoResult(t *testing.T) {
 	if got := ids(); !slices.Equal(got, []string{"a", "b", "a@flash"}) {
 		t.Errorf("%q", got)
 	}
-	if err := s.leaveOut([]label{{"", "a"}}); err != nil {
+	if err := s.append(resultLine{LeftOut: []label{{"", "a"}}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := ids(); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("without a: %q", got)
 	}
-	check(t, s.replace(unprovenTime("a", "of a", 5))) // the reference was wrong
+	check(t, s.append(resultLine{Result: unprovenTime("a", "of a", 5), Again: true})) // the reference was wrong
 	if got := ids(); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("without a: %q", got)
 	}
-	check(t, s.add(unprovenTime("a", "of another", 1), nil))
+	check(t, s.append(resultLine{Result: unprovenTime("a", "of another", 1)}))
 	if got := ids(); !slices.Equal(got, []string{"b", "a"}) {
 		t.Errorf("of another version of a: %q", got)
 	}
 }
 
-// TestOthersChangeTheFolder: a folder that is in use, one without the candidates' files, and one without settings.
+// TestOthersChangeTheFolder: a folder that is in use, one whose candidates were changed, and one with other lines.
 func TestOthersChangeTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	s, err := openStore(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openStore(dir); !errors.Is(err, errLocked) || !strings.Contains(err.Error(), dir) ||
+	if _, err := openStore(dir); !strings.Contains(err.Error(), dir) ||
 		failure.Of(err) != failure.Config || failure.Next(err) == "" {
 		t.Errorf("in use: %v", err)
 	}
-	name, err := s.keepBlob([]byte("int f;"))
-	if err = errors.Join(err, s.close(), os.RemoveAll(filepath.Join(dir, blobsFolder))); err != nil {
-		t.Fatal(err)
+	c := Candidate{ID: "a", Entry: "f", Args: []Arg{{Data: []byte{}}}, Record: []byte(`{"a": "<"}`)}
+	check(t, errors.Join(s.keep("host", "", &c), s.close()))
+	result := Result{ID: "a", Kind: "host", Content: c.content, Record: []byte(`{"a":"\u003c"}`)}
+	if kept, err := ReadCandidate(dir, result); err != nil || kept.Entry != "f" || kept.Args[0].Data == nil {
+		t.Errorf("%+v, %v", kept, err)
 	}
-	_, noBlob := readBlob(dir, name)
-	_, noSettings := readSettings(dir)
-	_, noFolder := openStore(filepath.Join(dir, resultsFile))
-	check(t, os.WriteFile(filepath.Join(dir, settingsFile), []byte("[]"), 0o644))
-	_, otherKind := readSettings(dir)
-	check(t, os.WriteFile(filepath.Join(dir, resultsFile), []byte("[]\n"), 0o644))
+	result.Toolchain = "another"
+	_, changed := ReadCandidate(dir, result)
+	check(t, os.RemoveAll(filepath.Join(dir, argumentsFolder)))
+	_, noArguments := ReadCandidate(dir, result)
+	_, noFolder := openStore(filepath.Join(dir, "results.jsonl"))
+	check(t, os.WriteFile(filepath.Join(dir, "results.jsonl"), []byte("{\"settings\":[]}\n"), 0o644))
+	_, noSettings := ReadResults(dir)
+	check(t, os.WriteFile(filepath.Join(dir, "results.jsonl"), []byte("[]\n"), 0o644))
 	_, noResult := ReadResults(dir)
-	for _, err := range []error{noBlob, noSettings, noFolder, otherKind, noResult} {
+	for _, err := range []error{changed, noArguments, noFolder, noSettings, noResult} {
 		if failure.Of(err) != failure.Config || failure.Next(err) == "" || strings.Contains(err.Error(), "Go ") {
 			t.Errorf("%v; %s", err, failure.Next(err))
 		}

@@ -219,8 +219,8 @@ func TestNewContentOfIDIsMeasured(t *testing.T) {
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
 	must(t, err)
-	if n := strings.Count(string(data), "\n"); n != 5 { // wrong, right, confirmed, and both of the third
-		t.Errorf("%d lines, want 5", n)
+	if n := strings.Count(string(data), "\n"); n != 6 { // settings, wrong, right, confirmed, and both of the third
+		t.Errorf("%d lines, want 6", n)
 	}
 }
 

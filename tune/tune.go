@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -24,9 +23,7 @@ type Candidate struct {
 	Args      []Arg
 	Record    json.RawMessage // object with AutoTVM's "input" and "config", for a log in its format; may be nil
 
-	// Digest of the candidate, and what describes it in the run's folder; nil: that has it already.
-	content string
-	line    *candidateLine
+	content string // digest of the candidate with its toolchain
 }
 
 // An Arg is a tensor that a candidate is called with. Equal arguments stay on the device from one candidate to the
@@ -89,7 +86,7 @@ type Result struct {
 	Finished time.Time       `json:"finished"`
 	Record   json.RawMessage `json:"record,omitempty"` // the candidate's
 
-	sharedKey string // key of the result that the candidate shares; "": the result is its own
+	elf []byte // the linked file, if it was loaded into RAM
 }
 
 // A Tier is the way in which a candidate came onto the device.
@@ -124,30 +121,4 @@ type Failure struct {
 	// The class if the candidate is to blame, "" if it is not: the compiler crashed, or failed without a word about code,
 	// which can be a fault of the computer.
 	suspected failure.Class
-}
-
-// A candidateLine describes a candidate in results.jsonl.
-type candidateLine struct {
-	Entry   string     `json:"entry"`
-	Entries []string   `json:"entries,omitempty"`
-	Flags   []string   `json:"flags,omitempty"`
-	ABI     mlf.ABI    `json:"abi,omitempty"` // "": packed
-	Files   []fileLine `json:"files"`
-	Args    []argLine  `json:"args"`
-}
-
-type fileLine struct {
-	Name string `json:"name"`
-	Blob string `json:"blob"` // SHA-256
-}
-
-type argLine struct {
-	DType  string  `json:"dtype"`
-	Shape  []int64 `json:"shape"`
-	Data   string  `json:"data,omitempty"` // SHA-256; "": none
-	Want   string  `json:"want,omitempty"` // SHA-256; "": none
-	RelTol float64 `json:"rel_tol,omitempty"`
-	AbsTol float64 `json:"abs_tol,omitempty"`
-	Flash  bool    `json:"flash,omitempty"`
-	Seed   uint64  `json:"seed,omitempty"`
 }

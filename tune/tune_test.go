@@ -363,6 +363,9 @@ func TestKilledRunContinues(t *testing.T) {
 	for line := range bytes.Lines(data) {
 		var r tune.Result
 		must(t, json.Unmarshal(line, &r))
+		if r.ID == "" { // the settings
+			continue
+		}
 		if seen[r.ID] {
 			t.Errorf("%s is there twice", r.ID)
 		}
@@ -522,13 +525,15 @@ func TestLongestCallTimeoutIsKept(t *testing.T) {
 			_, err = r.Measure(t.Context(), operator("one", right))
 			must(t, err)
 			must(t, r.Close())
-			text, err := os.ReadFile(filepath.Join(dir, "run.json"))
+			text, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
 			must(t, err)
 			var settings struct {
 				Samples     int           `json:"samples"`
 				CallTimeout time.Duration `json:"call_timeout_ns"`
 			}
-			must(t, json.Unmarshal(text, &settings))
+			for line := range bytes.Lines(text) {
+				must(t, json.Unmarshal(line, &struct{ Settings any }{&settings}))
+			}
 			if settings.CallTimeout != c.kept || settings.Samples != 3 {
 				t.Errorf("opened with %v: %+v", c.limit, settings)
 			}

@@ -108,7 +108,7 @@ func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, 
 	for _, p := range all {
 		err = errors.Join(err, p.close())
 	}
-	return s.trials, errors.Join(err, st.close())
+	return s.trials, errors.Join(err, st.record.Close())
 }
 
 // read opens the archive for all trials, and returns its model.

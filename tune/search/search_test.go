@@ -280,7 +280,7 @@ func TestFlagsOfAnotherCompilerAreRejected(t *testing.T) {
 	places := []string{n.Spec.Board}
 	first, err := Flags(t.Context(), dir, &device.Desk{}, places, n)
 	must(t, err)
-	file := filepath.Join(dir, resultsFile)
+	file := filepath.Join(dir, "results.jsonl")
 	data, err := os.ReadFile(file)
 	must(t, err)
 	made := first[0].Result.Toolchain
@@ -299,7 +299,7 @@ func TestFlagsOfAnotherCompilerAreRejected(t *testing.T) {
 	kept := NetworkTrial{Flags: choices[0], Result: tune.Result{
 		ID: choices[0], Tier: tune.Image, Failure: &tune.Failure{Class: failure.Compile, Blame: tune.BlameCandidate},
 	}}
-	must(t, errors.Join(s.add(kept), s.close()))
+	must(t, errors.Join(s.add(kept), s.record.Close()))
 	n.Trials = 2
 	for _, n.Retry = range []bool{false, true} {
 		trials, err := Flags(t.Context(), dir, &device.Desk{}, places, n)
@@ -477,8 +477,8 @@ func TestStoreSurvivesCutLine(t *testing.T) {
 	}
 	must(t, s.add(trial("-O1")))
 	must(t, s.add(trial("-O2")))
-	must(t, s.close())
-	name := filepath.Join(dir, resultsFile)
+	must(t, s.record.Close())
+	name := filepath.Join(dir, "results.jsonl")
 	whole, err := os.ReadFile(name)
 	must(t, err)
 	first := strings.IndexByte(string(whole), '\n') + 1
@@ -490,7 +490,7 @@ func TestStoreSurvivesCutLine(t *testing.T) {
 			t.Fatalf("cut at %d: %+v", n, s.earlier)
 		}
 		must(t, s.add(trial("-O3")))
-		must(t, s.close())
+		must(t, s.record.Close())
 		results, err := tune.ReadResults(dir)
 		must(t, err)
 		if len(results) != 2 || results[1].ID != "-O3" {

@@ -3,12 +3,8 @@
 package search
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,27 +12,21 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
-	"github.com/boardsmith/boardsmith/internal/files/filelock"
 	"github.com/boardsmith/boardsmith/tune"
+	"github.com/boardsmith/boardsmith/tune/internal/record"
 )
 
-const (
-	resultsFile = "results.jsonl"
-	lockFile    = ".boardsmith.lock"
-)
-
-// A store appends trials to results.jsonl.
+// A store appends trials to the record of a folder.
 type store struct {
 	dir     string
-	lock    *os.File
 	earlier []NetworkTrial
 
-	mu   sync.Mutex
-	file *os.File
+	mu     sync.Mutex
+	record *record.Record
 }
 
-// A record is a result's Record: the values for which tune.Result has no field.
-type record struct {
+// A trialRecord is a result's Record: the values for which tune.Result has no field.
+type trialRecord struct {
 	Flags string `json:"operator_flags"`
 	Flash int64  `json:"flash_bytes"`
 	RAM   int64  `json:"ram_bytes"`
@@ -48,18 +38,13 @@ func openStore(dir string) (*store, error) {
 		return nil, err
 	}
 
-	lock, err := filelock.Open(filepath.Join(dir, lockFile))
+	r, err := record.Open(dir, func([]byte) error { return nil })
 	if err != nil {
 		return nil, err
 	}
-	if lock == nil {
-		return nil, failure.New(failure.Config, "wait until it has ended, or choose another folder",
-			"the run in %s is in use", dir)
-	}
-
-	s := &store{dir: dir, lock: lock}
+	s := &store{dir: dir, record: r}
 	if err := s.read(); err != nil {
-		return nil, errors.Join(err, s.close())
+		return nil, errors.Join(err, r.Close())
 	}
 	return s, nil
 }
@@ -69,58 +54,27 @@ func (s *store) firmware(place int) string {
 	return filepath.Join(s.dir, "firmware", strconv.Itoa(place))
 }
 
-// read reads the earlier trials, and truncates a last line without a newline.
+// read reads the earlier trials.
 func (s *store) read() error {
-	name := filepath.Join(s.dir, resultsFile)
 	results, err := tune.ReadResults(s.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return err
 	}
 	for _, r := range results {
-		var rec record
+		var rec trialRecord
 		if err := json.Unmarshal(r.Record, &rec); err != nil || r.Tier != tune.Image {
-			return failure.New(failure.Config, "choose another folder", "%s is not of a search of flags", name)
+			return failure.New(failure.Config, "choose another folder", "%s is not of a search of flags", s.dir)
 		}
 		s.earlier = append(s.earlier, NetworkTrial{rec.Flags, rec.Flash, rec.RAM, r})
-	}
-
-	if s.file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644); err != nil {
-		return err
-	}
-
-	// A killed process may have left a part of a line.
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	return s.file.Truncate(int64(bytes.LastIndexByte(data, '\n') + 1))
-}
-
-func (s *store) add(t NetworkTrial) (err error) {
-	if t.Result.Record, err = json.Marshal(record{t.Flags, t.Flash, t.RAM}); err != nil {
-		return err
-	}
-	line, err := json.Marshal(t.Result)
-	if err != nil {
-		return fmt.Errorf("trial %s: %w", t.Result.ID, err)
-	}
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	end, err := s.file.Seek(0, io.SeekEnd)
-	if err != nil {
-		return err
-	}
-	if _, err := s.file.Write(append(line, '\n')); err != nil {
-		return errors.Join(err, s.file.Truncate(end)) // another trial's line must not follow a part of this one
 	}
 	return nil
 }
 
-func (s *store) close() error {
-	var err error
-	if s.file != nil {
-		err = s.file.Close()
+func (s *store) add(t NetworkTrial) (err error) {
+	if t.Result.Record, err = json.Marshal(trialRecord{t.Flags, t.Flash, t.RAM}); err != nil {
+		return err
 	}
-	return errors.Join(err, filelock.Release(s.lock))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.record.Append(t.Result)
 }
