@@ -25,8 +25,8 @@ import (
 // longest are the packages whose tests take longest. go test starts them first, so that none of them runs alone at the
 // end.
 var longest = []string{
-	"./device", "./project", "./targets", "./tune", "./measure", "./internal/virtualprobe", "./templates", "./cmodel",
-	"./projectapi", "./targets/internal/accept", "./executor", "./tune/search", "./release",
+	"./measure", "./device", "./project", "./targets", "./tune", "./internal/virtualprobe", "./templates", "./cmodel",
+	"./projectapi", "./targets/internal/accept", "./executor", "./tune/search", "./project/release",
 }
 
 // raced are packages with goroutines of their own, and what locks files for several processes. A plain run tries only
