@@ -15,6 +15,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
@@ -437,6 +438,30 @@ func TestTwiceDefined(t *testing.T) {
 		err = (&Builder{}).explained(&ToolError{Message: text}, nil, "", nil)
 		if next := failure.Next(err); !strings.Contains(next, "in the model") {
 			t.Errorf("operators alone: %s\nnext: %s", text, next)
+		}
+	}
+}
+
+// TestLFSPointer: a file that Git LFS has not fetched does not become firmware, from whatever folder it comes.
+func TestLFSPointer(t *testing.T) {
+	t.Parallel()
+	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("4d", 32) + "\nsize 12\n"
+	folder := filepath.Join(t.TempDir(), "tables")
+	putFiles(t, folder, map[string]string{
+		"library.json": `{"doc": "x", "headers": ["."], "licence": "0BSD"}`, "x.h": "", "table.h": pointer,
+	})
+	own, path := boardstest.With(t, "host", "own.c", pointer, nil)
+
+	for name, s := range map[string]Spec{
+		filepath.Join(folder, "table.h"): {Board: "host", Libraries: []string{folder}},
+		"own.c":                          {Board: own},
+	} {
+		e := testEnv()
+		e.Path, s.Model = []string{path}, mlftest.Tiny(t, nil)
+		_, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), s, e)
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "Git LFS pointer") ||
+			failure.Of(err) != failure.Config || failure.Next(err) == "" {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
@@ -265,6 +266,10 @@ func (pl *plan) computeDigests() error {
 		data, err := f.read()
 		if err != nil {
 			return failure.Errorf(failure.Config, "template: %w", err)
+		}
+		if gitfolder.IsPointer(data) {
+			return failure.New(failure.Config, "run git lfs pull in its repository",
+				"%s, which becomes %s, is a Git LFS pointer: its content was not fetched", f.from(), name)
 		}
 		pl.state.Files[name] = cachekey.Digest(data)
 	}

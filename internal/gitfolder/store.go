@@ -109,6 +109,11 @@ const (
 	maxPointer  = 1 << 10
 )
 
+// IsPointer reports whether a file is a Git LFS pointer: what it stands for was not fetched.
+func IsPointer(data []byte) bool {
+	return len(data) < maxPointer && bytes.HasPrefix(data, []byte(pointerLine))
+}
+
 // pointerIn returns the slash path of a Git LFS pointer in a folder, "" without one; of a file, "." in its place.
 func pointerIn(dir string) (pointer string, err error) {
 	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
@@ -121,7 +126,7 @@ func pointerIn(dir string) (pointer string, err error) {
 		}
 
 		data, err := os.ReadFile(name)
-		if err != nil || !bytes.HasPrefix(data, []byte(pointerLine)) {
+		if err != nil || !IsPointer(data) {
 			return err
 		}
 		below, err := filepath.Rel(dir, name)

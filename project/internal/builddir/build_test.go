@@ -263,8 +263,9 @@ func TestReads(t *testing.T) {
 	current, err := os.Getwd()
 	testkit.Must(t, err)
 	for name, text := range map[string]string{
-		filepath.Join(other, "x.h"): "x", filepath.Join(home, "x.h"): "x", filepath.Join(home, ".settings", "x.h"): "x",
-		filepath.Join(other, "tools", "lib", "x.h"): "x", filepath.Join(tools, "own-tool"): "#!/bin/sh\n",
+		filepath.Join(other, "x.h"): "x", filepath.Join(home, "x.h"): "x", filepath.Join(home, ".config", "x.h"): "x",
+		filepath.Join(home, ".platformio", "sdk", "x.h"): "x",
+		filepath.Join(other, "tools", "lib", "x.h"):      "x", filepath.Join(tools, "own-tool"): "#!/bin/sh\n",
 		filepath.Join(other, "tree", "x.h"): "x", filepath.Join(other, "out", "x.h"): "x",
 		filepath.Join(other, "sdk", "v1", "x.h"): "x", filepath.Join(onPath, "x"): "x",
 		filepath.Join(other, "vendor", "include", "x.h"): "x", filepath.Join(other, "snap"): "#!/bin/sh\n",
@@ -281,7 +282,8 @@ func TestReads(t *testing.T) {
 		},
 		"moved":               {"mkdir -p a b; mv \"$TREE/../y.h\" b || true; echo >a/z; mv a/z b/z; cat b/z", ""},
 		"at home":             {"cat ~/x.h", home + "/x.h"},
-		"a program's setting": {"cat ~/.settings/x.h", ""},
+		"a program's setting": {"cat ~/.config/x.h", ""},
+		"an SDK at home":      {"cat ~/.platformio/sdk/x.h", home + "/.platformio/sdk/x.h"},
 		"of a program":        {"cat \"$TREE/../tools/lib/x.h\"", ""},
 		"in a tree":           {"cat \"$TREE/x.h\"", ""},
 		"an outside input":    {"cat \"$TREE/../out/x.h\"", ""},

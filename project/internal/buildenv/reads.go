@@ -13,10 +13,12 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// ofSystem are patterns of what belongs to the operating system and to programs: in the home folder, hidden files and
-// folders, where these keep settings and caches.
+// ofSystem are patterns of what belongs to the operating system and to programs: in the home folder, where these keep
+// settings, caches and themselves. Other hidden folders hold vendors' SDKs, too, whose changes must count.
 var ofSystem = []string{
-	"/bin", "/dev", "/etc", "/gnu", "/lib*", "/nix", "/proc", "/sbin", "/sys", "/usr/*", "/usr/local/*", "~/.*",
+	"/bin", "/dev", "/etc", "/gnu", "/lib*", "/nix", "/proc", "/sbin", "/sys", "/usr/*", "/usr/local/*",
+	"~/.cache", "~/.ccache", "~/.cmake", "~/.config", "~/.gitconfig", "~/.local/bin", "~/.local/lib", "~/.local/share",
+	"~/.westconfig", "~/.zephyrrc", "~/.asdf", "~/.pyenv", "~/.rustup",
 }
 
 // notOfSystem are folders that have also what is installed by hand. The other folders in them are in ofSystem.
