@@ -378,7 +378,7 @@ func TestFlagsCompile(t *testing.T) {
 	r := NewRandom(spaces(t)["matmul"], 1)
 	for range 3 {
 		c, _ := r.Next()
-		args := append(c.Flags(), "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I../../../../../crt/include",
+		args := append(c.Flags(), "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I../../crt/include",
 			"testdata/matmul.c")
 		if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 			t.Errorf("%q: %v\n%s", args, err, out)
