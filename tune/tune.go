@@ -85,8 +85,6 @@ type Result struct {
 	Run      time.Duration   `json:"run_ns,omitempty"`   // calls, with the comparison of outputs
 	Finished time.Time       `json:"finished"`
 	Record   json.RawMessage `json:"record,omitempty"` // the candidate's
-
-	elf []byte // the linked file, if it was loaded into RAM
 }
 
 // A Tier is the way in which a candidate came onto the device.

@@ -36,10 +36,10 @@ type Description struct {
 	// `codegen/host/lib/net.a_1_conv.o` for the first one of `net.a`; it must not be a thin library, nor hold
 	// bitcode of LLVM
 	Objects []string `json:"objects,omitzero" is:".o|.a"`
-	// macros of all sources and of the call, `NAME` or `NAME=VALUE`. `main=model_main` renames a function whose
-	// name the firmware has, too. Names of the C library, as `read`, may be a model's own on `host`, where the
-	// firmware does not use them; on a board, the linker reports those that the firmware uses. Flags of the
-	// compiler are the option `operator_flags`, which `tune` chooses
+	// macros of all sources and of the call, `NAME` or `NAME=VALUE`. `main=model_main` renames a function whose name
+	// the firmware has, too. Names of the C library, as `read`, may be a model's own on `host`, where the firmware
+	// does not use them; on a board, a function of such a name is the firmware's, too: `memcpy` must do what C says.
+	// Flags of the compiler are the option `operator_flags`, which `tune` chooses
 	Defines []string `json:"defines,omitzero" is:"define"`
 
 	Function string `json:"function,omitzero" is:"required identifier"` // the function that runs the model
