@@ -88,6 +88,17 @@ func fullName(files fs.FS, name string) string {
 	return name
 }
 
+// from returns where a file's content is from: its path, or what it is in an archive.
+func (f planned) from() string {
+	switch {
+	case f.files != nil:
+		return fullName(f.files, f.name)
+	case f.own != "":
+		return f.own
+	}
+	return "a file of the model"
+}
+
 // resolve returns the name of the file that a name stands for once all links on the way are followed. Errors: those of
 // the file system; errLeadsOut and errManyLinks.
 func resolve(files fs.FS, name string) (string, error) {

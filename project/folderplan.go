@@ -37,17 +37,6 @@ func (f planned) read() ([]byte, error) {
 	return fs.ReadFile(f.files, f.name)
 }
 
-// from returns where a file's content is from: its path, or what it is in an archive.
-func (f planned) from() string {
-	switch {
-	case f.files != nil:
-		return fullName(f.files, f.name)
-	case f.own != "":
-		return f.own
-	}
-	return "a file of the model"
-}
-
 func modeOf(name string) fs.FileMode {
 	if strings.HasSuffix(name, ".sh") {
 		return 0o755

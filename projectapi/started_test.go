@@ -5,9 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // folderOf makes a folder whose server is this test program, as a kind of server.
@@ -32,18 +33,13 @@ func launcher(t *testing.T, dir, kind string) {
 	program(t, filepath.Join(dir, "launch_microtvm_api_server.sh"), script)
 }
 
-// program writes an executable script, and the folder for it. Meanwhile this process starts no other: it would inherit
-// the file, and a file that is open for writing cannot be run.
+// program writes an executable script, and the folder for it.
 func program(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.WriteProgram(t, path, text)
 }
 
 func started(t *testing.T, dir string) *Client {

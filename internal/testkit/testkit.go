@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,6 +80,15 @@ func noteFile(name string, d fs.DirEntry, err error) error {
 	}
 	_, err = os.ReadFile(name)
 	return err
+}
+
+// WriteProgram writes a script that can be run at once: a process that another goroutine starts meanwhile would hold
+// the file open for writing, and the system would call it busy.
+func WriteProgram(t testing.TB, path, text string) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	Must(t, os.WriteFile(path, []byte(text), 0o755))
 }
 
 // Must ends the test if there was an error.

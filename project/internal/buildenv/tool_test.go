@@ -179,8 +179,8 @@ func TestLibraries(t *testing.T) {
 		"wrong": "#!/bin/sh\necho 'cc: error: unrecognized command-line option -x' >&2; exit 1\n",
 	})
 	cc := filepath.Join(dir, "cc")
-	testkit.Must(t, os.WriteFile(cc, []byte("#!/bin/sh\necho \"$@\" >>"+dir+"/asked\n"+
-		"echo ' /usr/lib/collect2 -L"+dir+"/one \"-L"+dir+"/two\" a.o -lc -lnano -lm' >&2\n"), 0o755))
+	testkit.WriteProgram(t, cc, "#!/bin/sh\necho \"$@\" >>"+dir+"/asked\n"+
+		"echo ' /usr/lib/collect2 -L"+dir+"/one \"-L"+dir+"/two\" a.o -lc -lnano -lm' >&2\n")
 	b := &boards.Board{CFlags: []string{"-mcpu=x"}, LDFlags: []string{"--specs=y"}}
 	b.Toolchain.CC = "cc"
 	tools := &Tools{}
@@ -203,8 +203,8 @@ func TestLibraries(t *testing.T) {
 		t.Errorf("%q, %v", asked, err)
 	}
 	lacks := filepath.Join(dir, "lacks")
-	testkit.Must(t, os.WriteFile(lacks, []byte("#!/bin/sh\nif [ -e "+dir+"/installed ]; then echo ' -L"+dir+"/two' >&2; "+
-		"else echo 'cc: fatal error: cannot read spec file: No such file' >&2; exit 1; fi\n"), 0o755))
+	testkit.WriteProgram(t, lacks, "#!/bin/sh\nif [ -e "+dir+"/installed ]; then echo ' -L"+dir+"/two' >&2; "+
+		"else echo 'cc: fatal error: cannot read spec file: No such file' >&2; exit 1; fi\n")
 	if all, err := tools.Libraries(t.Context(), lacks, b); all != nil || err != nil {
 		t.Errorf("without a library: %v, %v", all, err)
 	}
