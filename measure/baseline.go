@@ -260,21 +260,21 @@ func Compare(old, current *Result, l Limits) (c Comparison) {
 
 	before := old.quantities(l)
 	for i, q := range current.quantities(l) {
-		was := before[i]
+		earlier := before[i]
 		change := Change{
-			Quantity: q.name, Unit: "bytes", Old: float64(was.bytes), New: float64(q.bytes), Limit: q.limit,
-			Exceeds: was.bytes > 0 && (q.bytes == 0 || float64(q.bytes) > float64(was.bytes)*(1+q.limit)),
+			Quantity: q.name, Unit: "bytes", Old: float64(earlier.bytes), New: float64(q.bytes), Limit: q.limit,
+			Exceeds: earlier.bytes > 0 && (q.bytes == 0 || float64(q.bytes) > float64(earlier.bytes)*(1+q.limit)),
 		}
 
-		if len(was.unsure) == 0 {
+		if len(earlier.unsure) == 0 {
 			change.Unsure = q.unsure
 		}
-		if was.bytes == q.bytes && len(change.Unsure) == 0 {
+		if earlier.bytes == q.bytes && len(change.Unsure) == 0 {
 			continue
 		}
 		for j, shares := range q.shares {
-			if was.bytes > 0 && q.bytes > 0 {
-				change.Causes = append(change.Causes, causes(was.shares[j], shares)...)
+			if earlier.bytes > 0 && q.bytes > 0 {
+				change.Causes = append(change.Causes, causes(earlier.shares[j], shares)...)
 			}
 		}
 

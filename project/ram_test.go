@@ -1022,11 +1022,11 @@ func outputsOfDevice(t *testing.T, s *rpc.Session, m *mlf.Model, inputs []ndarra
 	must(t, err)
 	lib, err := s.SystemLib(t.Context())
 	must(t, err)
-	made, err := create.Call(t.Context(), string(m.Graph), lib, int(tvmrpc.CPU.Type), int(tvmrpc.CPU.ID))
+	graph, err := create.Call(t.Context(), string(m.Graph), lib, int(tvmrpc.CPU.Type), int(tvmrpc.CPU.ID))
 	must(t, err)
 	call := func(name string, args ...any) any {
 		t.Helper()
-		f, err := made.(rpc.Module).Function(t.Context(), name)
+		f, err := graph.(rpc.Module).Function(t.Context(), name)
 		must(t, err)
 		result, err := f.Call(t.Context(), args...)
 		must(t, err)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -89,6 +90,28 @@ func WriteProgram(t testing.TB, path, text string) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	Must(t, os.WriteFile(path, []byte(text), 0o755))
+}
+
+// Section compares what stands in a page between begin and the line "<!-- end -->" with a text. If update is true, it
+// writes the text. how is the command that does.
+func Section(t testing.TB, page, begin, text, how string, update bool) {
+	t.Helper()
+	old, err := os.ReadFile(page)
+	Must(t, err)
+
+	const end = "<!-- end -->\n"
+	head, rest, begins := strings.Cut(string(old), begin)
+	_, tail, ends := strings.Cut(rest, end)
+	if !begins || !ends {
+		t.Fatalf("%s lacks %s or %s", page, begin, end)
+	}
+
+	switch text := head + begin + text + end + tail; {
+	case update:
+		Must(t, os.WriteFile(page, []byte(text), 0o644))
+	case text != string(old):
+		t.Errorf("%s is not up to date: %s", page, how)
+	}
 }
 
 // Must ends the test if there was an error.

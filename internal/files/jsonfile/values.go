@@ -106,12 +106,12 @@ func (c *checker) fields(v reflect.Value, at, is string) {
 
 	var either, set []string
 	for _, f := range fields {
-		name, value, is := nameOf(f), v.FieldByIndex(f.Index), f.Tag.Get("is")
-		full, words, with := strings.TrimPrefix(at+"."+name, "."), strings.Fields(is), strings.Fields(f.Tag.Get("with"))
+		name, value, rule := nameOf(f), v.FieldByIndex(f.Index), f.Tag.Get("is")
+		full, words, with := strings.TrimPrefix(at+"."+name, "."), strings.Fields(rule), strings.Fields(f.Tag.Get("with"))
 		isFor := len(with) == 0 || !c.isPart && slices.ContainsFunc(with, isGiven)
 		isList := value.Kind() == reflect.Slice || value.Kind() == reflect.Map
 		if given[name] && (!isList || value.Len() > 0) {
-			c.value(value, full, is, f.Tag.Get("keys"))
+			c.value(value, full, rule, f.Tag.Get("keys"))
 		} else if isFor && slices.Contains(words, "required") {
 			c.fault(full, "missing")
 		}

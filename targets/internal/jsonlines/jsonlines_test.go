@@ -7,43 +7,21 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"reflect"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the tables in docs/command-line.md")
 
-const (
-	page  = "../../../docs/command-line.md"
-	begin = "<!-- begin of go test ./targets/internal/jsonlines -update -->\n"
-	end   = "<!-- end -->\n"
-)
-
 // TestPage checks that the tables in docs/command-line.md are those of the structs.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	old, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, found := strings.Cut(string(old), begin)
-	_, tail, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		t.Fatalf("%s lacks %s or %s", page, begin, end)
-	}
-	text := head + begin + tables(t) + end + tail
-	if *update {
-		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if text != string(old) {
-		t.Errorf("%s is not up to date: go test ./targets/internal/jsonlines -update", page)
-	}
+	const how = "go test ./targets/internal/jsonlines -update"
+	testkit.Section(t, "../../../docs/command-line.md", "<!-- begin of "+how+" -->\n", tables(t), how, *update)
 }
 
 var (

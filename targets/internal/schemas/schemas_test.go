@@ -26,6 +26,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/library"
 	"github.com/boardsmith/boardsmith/internal/plainc"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/targets/internal/schemas"
 )
@@ -304,18 +305,7 @@ func TestPages(t *testing.T) {
 		if pages[k.schema] == "" {
 			continue
 		}
-		page := filepath.Join("..", "..", "..", "docs", pages[k.schema])
-		old, err := os.ReadFile(page)
-		must(t, err)
-		begin := "<!-- begin of " + k.schema + ": go test ./targets/internal/schemas -update -->\n"
-		const end = "<!-- end -->\n"
-		head, rest, found := strings.Cut(string(old), begin)
-		_, tail, ended := strings.Cut(rest, end)
-		if !found || !ended {
-			t.Fatalf("%s lacks %s or %s", page, begin, end)
-		}
-
-		text := head + begin + "\n| field | meaning |\n|---|---|\n"
+		text := "\n| field | meaning |\n|---|---|\n"
 		texts := comments(t, k.in)
 		for _, f := range reflect.VisibleFields(k.in) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -332,12 +322,9 @@ func TestPages(t *testing.T) {
 			}
 			text += "| `" + name + texts[f.Name] + " |\n"
 		}
-		text += "\n" + end + tail
-		if *update {
-			must(t, os.WriteFile(page, []byte(text), 0o644))
-		} else if text != string(old) {
-			t.Errorf("%s is not up to date: go test ./targets/internal/schemas -update", page)
-		}
+		const how = "go test ./targets/internal/schemas -update"
+		page := filepath.Join("..", "..", "..", "docs", pages[k.schema])
+		testkit.Section(t, page, "<!-- begin of "+k.schema+": "+how+" -->\n", text+"\n", how, *update)
 	}
 }
 
