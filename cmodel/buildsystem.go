@@ -11,7 +11,7 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/boardsmith/boardsmith/internal/plainc"
+	"github.com/boardsmith/boardsmith/internal/modelfile"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -81,7 +81,7 @@ func integration(codes []*Code, runtime, others []mlf.File) (files []mlf.File, e
 
 		// Warnings are off for TVM's code, and on for a typed call.
 		for _, name := range namesIn(c.Archived(), "src/", ".c") {
-			if slices.Contains(m.Sources, name) && !strings.HasSuffix(name, plainc.CallSuffix) {
+			if slices.Contains(m.Sources, name) && !strings.HasSuffix(name, modelfile.CallSuffix) {
 				d.OfTVM = append(d.OfTVM, name)
 			}
 		}

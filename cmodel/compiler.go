@@ -20,11 +20,11 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/diagnostics"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/fit"
-	"github.com/boardsmith/boardsmith/internal/plainc"
-	"github.com/boardsmith/boardsmith/internal/toolwords"
+	"github.com/boardsmith/boardsmith/internal/modelfile"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -211,7 +211,7 @@ func (c *Compiler) compile(ctx context.Context, dir, source, model string, files
 
 	// TVM's code has many warnings; those of a typed call show errors of a description.
 	quiet := []string{"-w"}
-	if strings.HasSuffix(name, plainc.CallSuffix) {
+	if strings.HasSuffix(name, modelfile.CallSuffix) {
 		quiet = nil
 	}
 
@@ -242,15 +242,15 @@ func (c *Compiler) explained(source string, files []mlf.File, err error) error {
 		return failure.Errorf(failure.Compile, "board %s: %s: %w", c.Board.Name, source, err)
 	}
 
-	_, message, _ := toolwords.Explain(failed.Stderr, failed.Text)
+	_, message, _ := diagnostics.Explain(failed.Stderr, failed.Text)
 	cause, next := "", ""
-	if header, includer := toolwords.MissingHeader(failed.Stderr); header != "" {
+	if header, includer := diagnostics.MissingHeader(failed.Stderr); header != "" {
 		if filepath.IsAbs(includer) {
 			files = nil // of a library
 		}
 		cause, next = fit.ExplainHeader(header, includer, files,
 			"name its library with "+failure.Option("Spec.Libraries", "FOLDER"))
-	} else if toolwords.LacksInstruction(message) {
+	} else if diagnostics.LacksInstruction(message) {
 		next = fit.NextProcessor
 	}
 

@@ -2,7 +2,7 @@
 
 package cmodel
 
-import "github.com/boardsmith/boardsmith/internal/allocation"
+import "github.com/boardsmith/boardsmith/internal/operatormemory"
 
 // unsureBytes are added to what the metadata lists for operators in objects: it counts pieces without the padding of
 // each. They are enough for 8 pieces more than one.
@@ -11,7 +11,7 @@ const unsureBytes = 8 * alignment
 // operatorPeaks returns the most bytes that each of the model's functions has at one time. It is an error if there is
 // code that may allocate any number of bytes. What a run does not free is free for the next one.
 func (g *model) operatorPeaks() (map[string]int64, error) {
-	w := allocation.Of(g.Archive, g.M)
+	w := operatormemory.Of(g.Archive, g.M)
 	if len(w.Unknown) > 0 {
 		return nil, g.fault("allocate as in void* p = TVMBackendAllocWorkspace(1, 0, 1024, 2, 8), outside of conditions and "+
 			"loops, or build firmware for RPC with the option arena_kib",
@@ -25,7 +25,7 @@ func (g *model) operatorPeaks() (map[string]int64, error) {
 		var now, peak int64
 		var before []int64 // what was in use before each piece
 		for _, bytes := range steps {
-			if last := len(before) - 1; bytes == allocation.Free {
+			if last := len(before) - 1; bytes == operatormemory.Free {
 				now, before = before[last], before[:last]
 				continue
 			}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/toolwords"
+	"github.com/boardsmith/boardsmith/internal/diagnostics"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -73,7 +73,7 @@ func (c *Compiler) linkWhole(ctx context.Context, dir string, objects []object, 
 		return err
 	}
 
-	symbol, _ := toolwords.TwiceDefined(failed.Stderr)
+	symbol, _ := diagnostics.TwiceDefined(failed.Stderr)
 	if symbol == "" {
 		return failure.Errorf(failure.Link, "linking the models: %w\n%s", err, strings.TrimSpace(failed.Stderr))
 	}

@@ -36,7 +36,7 @@ func (k *Desk) FlashCommands(ctx context.Context, b *boards.Board, which string,
 			return flasher.Job{}, "", err
 		}
 
-		f, err := flashplan.ImageOf(b, i)
+		f, err := flashplan.ContentOf(b, i)
 		if err == nil {
 			err = f.CheckProgrammer(b, k.programmerOf(b))
 		}

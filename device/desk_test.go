@@ -66,7 +66,7 @@ func TestFlashAfterForeignChanges(t *testing.T) {
 			must(t, err)
 			b, err := boards.Find(d.board, d.env.Path)
 			must(t, err)
-			img, err := flashplan.ImageOf(b, images[1])
+			img, err := flashplan.ContentOf(b, images[1])
 			must(t, err)
 			for _, e := range all {
 				e.Dirty, e.Image, e.BuildID = false, images[1].Digest, images[1].ID()
@@ -187,7 +187,7 @@ func TestOpenRefusesOtherChip(t *testing.T) {
 // changeLastByte changes the image's last byte in flash, without the ledger.
 func changeLastByte(t *testing.T, dev *device.Device, i *image.Image) {
 	t.Helper()
-	img, err := flashplan.ImageOf(dev.Board(), i)
+	img, err := flashplan.ContentOf(dev.Board(), i)
 	must(t, err)
 	s := img.Sectors[len(img.Sectors)-1] // of the model
 	data := bytes.Clone(s.Data)
@@ -321,7 +321,7 @@ func TestFlashReportsWeakCell(t *testing.T) {
 	d.mustFlash(one)
 	b, err := boards.Find(d.board, d.env.Path)
 	must(t, err)
-	img, err := flashplan.ImageOf(b, two)
+	img, err := flashplan.ContentOf(b, two)
 	must(t, err)
 	last := img.Sectors[len(img.Sectors)-1]
 	weak := map[uint32]byte{}

@@ -50,7 +50,7 @@ func (d *Device) program(ctx context.Context, i *image.Image) (FlashReport, erro
 		return d.verifyHeld(ctx, i)
 	}
 
-	img, err := flashplan.ImageOf(d.board, i)
+	img, err := flashplan.ContentOf(d.board, i)
 	if err != nil {
 		return FlashReport{}, err
 	}

@@ -80,7 +80,7 @@ func TestProbeEntryStaysIfAmbiguous(t *testing.T) {
 func TestSwapInvalidatesFirstChip(t *testing.T) {
 	t.Parallel()
 	l := ledger.New(t.TempDir())
-	img := &flashplan.Image{Image: &image.Image{BuildID: [16]byte{1}}}
+	img := &flashplan.Content{Image: &image.Image{BuildID: [16]byte{1}}}
 	entry := ledger.Entry{Device: "chip:c1", Image: "x", BuildID: img.ID()}
 	for _, addr := range []uint64{0, 64, 128} {
 		img.Sectors = append(img.Sectors, flashplan.Sector{Sector: boards.Sector{Addr: addr, Size: 64}})

@@ -28,7 +28,7 @@ func TestChecksumSkipsGap(t *testing.T) {
 	}
 	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: b.Name, Model: mlftest.Tiny(t, nil)})
 	i := built(t, p)
-	img, err := flashplan.ImageOf(b, i)
+	img, err := flashplan.ContentOf(b, i)
 	must(t, err)
 	gap := 0
 	for n := 1; n < len(img.Sectors); n++ {
@@ -62,7 +62,7 @@ func TestChecksumSkipsGap(t *testing.T) {
 	data = bytes.ReplaceAll(data, []byte("bare_resident_end"), []byte("bare_resident_exd"))
 	must(t, os.WriteFile(broken.Path, data, 0o600))
 	broken.Digest = cachekey.Digest(data)
-	if _, err := flashplan.ImageOf(b, &broken); failure.Of(err) != failure.Config {
+	if _, err := flashplan.ContentOf(b, &broken); failure.Of(err) != failure.Config {
 		t.Errorf("an image without the symbols of its parts: %v", err)
 	}
 }

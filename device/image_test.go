@@ -214,22 +214,22 @@ func TestFlashLogsEarlierFault(t *testing.T) {
 	}
 }
 
-// TestImageOfChecksDigest: the sectors are those of the file with the image's digest: a file that another build
+// TestContentOfChecksDigest: the sectors are those of the file with the image's digest: a file that another build
 // replaced is an error.
-func TestImageOfChecksDigest(t *testing.T) {
+func TestContentOfChecksDigest(t *testing.T) {
 	t.Parallel()
 	b, err := boards.Find("microbit", nil)
 	must(t, err)
 	i := built(t, generated(t, filepath.Join(t.TempDir(), "p"),
 		project.Spec{Board: "microbit", Model: mlftest.Tiny(t, nil)}))
-	_, err = flashplan.ImageOf(b, i)
+	_, err = flashplan.ContentOf(b, i)
 	must(t, err)
 	data, err := os.ReadFile(i.Path)
 	must(t, err)
 	at := bytes.LastIndex(data, i.BuildID[:])
 	data[at-1] ^= 1
 	must(t, os.WriteFile(i.Path, data, 0o644))
-	if _, err := flashplan.ImageOf(b, i); failure.Of(err) != failure.Config ||
+	if _, err := flashplan.ContentOf(b, i); failure.Of(err) != failure.Config ||
 		!strings.Contains(err.Error(), "is no longer") {
 		t.Errorf("%v", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -53,7 +53,7 @@ var linkers = map[string]linker{
 func startProcess(ctx context.Context, s launch) (transport.Link, error) {
 	folder, err := scratch.Make("boardsmith-device-")
 	if err != nil {
-		return nil, plainfile.Error("make a folder for the fault record in", os.TempDir(), err)
+		return nil, regularfile.Error("make a folder for the fault record in", os.TempDir(), err)
 	}
 
 	record := filepath.Join(folder.Dir, "fault")

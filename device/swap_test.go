@@ -114,7 +114,7 @@ func TestSilentSameChipKeepsCounts(t *testing.T) {
 	for range 2 {
 		d.saveEntry(interruptedEntry(d.onlyEntry(), 3))
 		dev := d.attach()
-		img, err := flashplan.ImageOf(dev.Board(), i)
+		img, err := flashplan.ContentOf(dev.Board(), i)
 		must(t, err)
 		must(t, dev.Programmer().Do(t.Context(), flasher.Job{Erase: []boards.Sector{img.Sectors[0].Sector}, Restart: true}))
 		r, err := dev.Flash(t.Context(), i)

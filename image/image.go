@@ -15,7 +15,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 )
 
@@ -53,7 +53,7 @@ func (i *Image) ID() string { return hex.EncodeToString(i.BuildID[:]) }
 func (i *Image) ELF() (*elf.File, error) {
 	data, err := os.ReadFile(i.Path)
 	if err != nil {
-		return nil, plainfile.Error("read", i.Path, err)
+		return nil, regularfile.Error("read", i.Path, err)
 	}
 	if cachekey.Digest(data) != i.Digest {
 		return nil, i.isAnother()
@@ -92,18 +92,18 @@ func (i *Image) String() string { return fmt.Sprintf("build %s for %s", i.ID(), 
 
 // unchanged returns an error if a later build replaced the image's file.
 func (i *Image) unchanged() error {
-	f, err := plainfile.Open(i.Path)
+	f, err := regularfile.Open(i.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return i.isAnother()
 	}
 	if err != nil {
-		return plainfile.Error("read", i.Path, err)
+		return regularfile.Error("read", i.Path, err)
 	}
 
 	defer f.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
-		return plainfile.Error("read", i.Path, err)
+		return regularfile.Error("read", i.Path, err)
 	}
 
 	if hex.EncodeToString(h.Sum(nil)) != i.Digest {

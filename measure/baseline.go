@@ -21,7 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -38,11 +38,11 @@ type Baseline struct {
 
 // ReadBaseline reads a file that Write has written. Errors have class config; errors.Is finds fs.ErrNotExist.
 func ReadBaseline(path string) (*Baseline, error) {
-	f, err := plainfile.Open(path)
+	f, err := regularfile.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, failure.New(failure.Config, "measure once to write it", "%w", err)
-	case errors.Is(err, plainfile.ErrFolder):
+	case errors.Is(err, regularfile.ErrFolder):
 		return nil, failure.New(failure.Config, "name a file in it", "%w", err)
 	case err != nil:
 		return nil, failure.New(failure.Config, "name a file that can be read", "%w", err)
@@ -126,7 +126,7 @@ func (b *Baseline) Write(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := plainfile.Write(path, append(data, '\n'), 0o644); err != nil {
+	if err := regularfile.Write(path, append(data, '\n'), 0o644); err != nil {
 		return failure.New(failure.Config, "choose a file that can be written", "%w", err)
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -182,7 +182,7 @@ func margin(n int) int {
 // modelName returns the name of the project's archive without its ending, with the model's if the archive holds
 // several.
 func modelName(p *project.Project, a *mlf.Archive) string {
-	name := valuetext.ArchiveName(p.ArchiveName())
+	name := format.ArchiveName(p.ArchiveName())
 	if len(a.Models) > 1 {
 		name += "." + p.ModelName()
 	}

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 )
 
 // A Table is what is shown of results, for people and for programs.
@@ -37,7 +37,7 @@ func (t Table) Rows() [][]string {
 
 		old, energy := cmp.Or(t.Baseline.Find(r), r), ""
 		if r.Energy != nil {
-			energy = valuetext.Quantity(r.Energy.Mean, "J")
+			energy = format.Quantity(r.Energy.Mean, "J")
 		}
 		rows = append(rows, []string{
 			r.Board, r.Model, r.App, costCell(old, r), bytesCell(old.Flash, r.Flash, nil),
@@ -74,7 +74,7 @@ func costCell(old, current *Result) string {
 func (t Table) WriteMarkdown(w io.Writer) error {
 	var text strings.Builder
 	rows := t.Rows()
-	numbers := valuetext.NumberColumns(rows)
+	numbers := format.NumberColumns(rows)
 
 	for i, row := range rows {
 		under := "|"
@@ -168,9 +168,9 @@ func (r *Result) csvRow() []string {
 
 	c := r.Cost
 	return []string{
-		valuetext.NoFormula(r.Board), valuetext.NoFormula(r.Model), r.App, c.Unit, number(c.Median), number(c.Low),
+		format.NoFormula(r.Board), format.NoFormula(r.Model), r.App, c.Unit, number(c.Median), number(c.Low),
 		number(c.High), number(float64(c.Samples)), number(float64(r.Flash)), number(float64(r.RAM)),
-		number(float64(r.Stack)), compared, equal, joules, valuetext.NoFormula(strings.Join(r.Doubts(), "; ")), failed,
+		number(float64(r.Stack)), compared, equal, joules, format.NoFormula(strings.Join(r.Doubts(), "; ")), failed,
 	}
 }
 
@@ -220,7 +220,7 @@ func bytesCell(old, current int64, unsure []string) string {
 	return thousands(old) + " → " + text + growth(float64(old), float64(current))
 }
 
-func thousands(n int64) string { return valuetext.Thousands(float64(n)) }
+func thousands(n int64) string { return format.Thousands(float64(n)) }
 
 func growth(old, current float64) string {
 	if old <= 0 {
@@ -245,7 +245,7 @@ func (c Cost) String() string {
 // Text returns a value of the cost: a time with its unit, or a number of instructions.
 func (c Cost) Text(v float64) string {
 	if c.Unit == Instructions {
-		return valuetext.Thousands(math.Round(v))
+		return format.Thousands(math.Round(v))
 	}
-	return valuetext.Seconds(v)
+	return format.Seconds(v)
 }

@@ -19,7 +19,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/internal/spelling"
 )
 
@@ -107,7 +107,7 @@ func openAdvice(file string, err error) string {
 
 // readPacked returns the tar in a file, uncompressed.
 func readPacked(file string) ([]byte, error) {
-	f, err := plainfile.Open(file)
+	f, err := regularfile.Open(file)
 	if err != nil {
 		return nil, pathless(err)
 	}

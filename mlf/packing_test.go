@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/allocation"
+	"github.com/boardsmith/boardsmith/internal/operatormemory"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 )
@@ -202,7 +202,7 @@ func TestWorkspaceOfIncluded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w := allocation.Of(a, a.Models[0]); len(w.Unknown) == 0 {
+		if w := operatormemory.Of(a, a.Models[0]); len(w.Unknown) == 0 {
 			t.Errorf("%s: an allocation of a size that is not a constant is no doubt: %+v", name, w)
 		}
 	}

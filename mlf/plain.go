@@ -1,4 +1,4 @@
-// This file opens models in plain C, which package plainc packs as archives.
+// This file opens models in plain C, which package modelfile packs as archives.
 
 package mlf
 
@@ -11,14 +11,14 @@ import (
 	"testing/fstest"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/plainc"
+	"github.com/boardsmith/boardsmith/internal/modelfile"
 )
 
-// readDescribed returns the archive of the model that a file describes, or the file plainc.File in a folder; nil if the
+// readDescribed returns the archive of the model that a file describes, or the file modelfile.File in a folder; nil if the
 // path is neither a folder nor a .json file.
 func readDescribed(file string) ([]byte, error) {
 	info, err := os.Stat(file)
-	dir, name := file, plainc.File
+	dir, name := file, modelfile.File
 	switch {
 	case err != nil:
 		return nil, nil // Open reports it
@@ -40,10 +40,10 @@ func readDescribed(file string) ([]byte, error) {
 		return nil, fmt.Errorf("model %s: %w", file, err)
 	}
 	defer root.Close()
-	return plainc.Pack(root.FS(), name, file)
+	return modelfile.Pack(root.FS(), name, file)
 }
 
-// packDescribed returns the archive of the model that a file of a, of the name plainc.File, describes; nil without one.
+// packDescribed returns the archive of the model that a file of a, of the name modelfile.File, describes; nil without one.
 func (a *Archive) packDescribed() ([]byte, error) {
 	top := ""
 	for _, f := range a.Files {
@@ -52,7 +52,7 @@ func (a *Archive) packDescribed() ([]byte, error) {
 		case base == metadataFile:
 			return nil, nil
 		// The outermost, if there are several.
-		case base == plainc.File && (top == "" || len(f.Name) < len(top)):
+		case base == modelfile.File && (top == "" || len(f.Name) < len(top)):
 			top = dir + base
 		}
 	}
@@ -67,7 +67,7 @@ func (a *Archive) packDescribed() ([]byte, error) {
 			return nil, a.fault("", "", "%w", err)
 		}
 	}
-	return plainc.Pack(files, plainc.File, a.Path+": "+top)
+	return modelfile.Pack(files, modelfile.File, a.Path+": "+top)
 }
 
 // memoryFS returns the archive's files as a file system.

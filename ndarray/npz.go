@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 )
 
 // maxMembers limits the arrays of one file.
@@ -38,7 +38,7 @@ func ReadNPZ(path string) ([]Named, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			next = "name a file that exists, or write this one, with numpy.savez for instance"
-		case errors.Is(err, plainfile.ErrFolder):
+		case errors.Is(err, regularfile.ErrFolder):
 			next = "name a file in it"
 		case errors.Is(err, fs.ErrPermission):
 			next = "let this user read it"
@@ -49,7 +49,7 @@ func ReadNPZ(path string) ([]Named, error) {
 }
 
 func readNPZ(path string) ([]Named, error) {
-	f, err := plainfile.Open(path)
+	f, err := regularfile.Open(path)
 	if err != nil {
 		return nil, pathless(err)
 	}
@@ -160,7 +160,7 @@ func WriteNPZ(path string, arrays []Named) error {
 	if err != nil {
 		return failure.Errorf(failure.Config, "%s: %w", path, err)
 	}
-	if err := plainfile.Write(path, data, 0o644); err != nil {
+	if err := regularfile.Write(path, data, 0o644); err != nil {
 		return failure.New(failure.Config, "choose an existing, writable folder on a disk with free space", "write %s: %w",
 			path, err)
 	}

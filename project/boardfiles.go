@@ -17,12 +17,12 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 // addBoard plans the board's files, and adds its folders of headers to its flags.
-func (pl *plan) addBoard(t *blueprint.Template, b *boards.Board) error {
+func (pl *plan) addBoard(t *templatefile.Template, b *boards.Board) error {
 	for _, src := range b.Sources {
 		// A template without ports needs no sources of the board's shipped chip or core.
 		if b.Startup.Name != "" && isStartup(t, src.Name) || src.Dir == "" && !t.HasPorts() {
@@ -80,7 +80,7 @@ type ownFile struct {
 }
 
 // isStartup reports whether a source of the template is start-up code, which a board's own replaces.
-func isStartup(t *blueprint.Template, name string) bool {
+func isStartup(t *templatefile.Template, name string) bool {
 	return slices.ContainsFunc(t.Startup, func(pattern string) bool {
 		ok, _ := path.Match(pattern, name) // Check has validated the pattern
 		return ok
@@ -88,7 +88,7 @@ func isStartup(t *blueprint.Template, name string) bool {
 }
 
 // addSource plans a file of the port: the user's beside the board file, or the template's.
-func (pl *plan) addSource(t *blueprint.Template, src boards.Source) error {
+func (pl *plan) addSource(t *templatefile.Template, src boards.Source) error {
 	to := boardfile.InProject(src.Name)
 	if src.Dir != "" {
 		err := pl.addOwn("sources", src, to)
@@ -195,7 +195,7 @@ func (pl *plan) addHeaders(folder boards.Source) error {
 
 // sourceMissing returns an error with the source's origin, the searched folder, and its new name or the most
 // similar known one.
-func sourceMissing(t *blueprint.Template, src boards.Source) error {
+func sourceMissing(t *templatefile.Template, src boards.Source) error {
 	where := "the template " + t.Name
 	files, _ := fs.Glob(t.Files, path.Dir(src.Name)+"/*.[cSh]") // boards has rejected patterns in the folder's name
 	if src.Dir != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/toolwords"
+	"github.com/boardsmith/boardsmith/internal/diagnostics"
 	"github.com/boardsmith/boardsmith/project/internal/builddir"
 	"github.com/boardsmith/boardsmith/project/internal/imagecheck"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
@@ -121,7 +121,7 @@ func (p *Project) misplacedHeader(err error) error {
 	if !errors.As(err, &tool) {
 		return nil
 	}
-	header, includer := toolwords.MissingHeader(tool.Message + "\n" + string(tool.Tail))
+	header, includer := diagnostics.MissingHeader(tool.Message + "\n" + string(tool.Tail))
 
 	// Headers that the model's files lack are explained elsewhere: see explained.
 	if header == "" || strings.Contains(includer, p.folders().OfModel()+"/") {
@@ -202,9 +202,9 @@ func (p *Project) buildAndCheck(ctx context.Context, b *builddir.Build) (*buildd
 }
 
 // linked returns the image in the project's folder.
-func (p *Project) linked() imagecheck.Image {
-	return imagecheck.Image{
-		Path: filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)), Template: &p.state.Template.Blueprint,
+func (p *Project) linked() imagecheck.Program {
+	return imagecheck.Program{
+		Path: filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)), Template: &p.state.Template.Description,
 		Map:   filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)),
 		Board: p.Board(), Advice: builddir.Advice(&p.state),
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/fit"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
@@ -95,7 +95,7 @@ func (p *Project) shippedSources() (names []string) {
 		}
 
 		have, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(name)))
-		if err == nil && blueprint.IsShipped(cachekey.Digest(have)) {
+		if err == nil && templatefile.IsShipped(cachekey.Digest(have)) {
 			names = append(names, name)
 		}
 	}

@@ -22,12 +22,12 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/allocation"
+	"github.com/boardsmith/boardsmith/internal/diagnostics"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/operatormemory"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
@@ -179,7 +179,7 @@ func TestArenaNeedOfArchives(t *testing.T) {
 				must(t, err)
 				return slices.Contains(o.Undefined, "TVMBackendAllocWorkspace")
 			})
-			if w := allocation.Of(a, m); len(w.Unknown) > 0 || len(w.Leaks) > 0 {
+			if w := operatormemory.Of(a, m); len(w.Unknown) > 0 || len(w.Leaks) > 0 {
 				t.Errorf("its code was not understood: %v", w)
 			}
 			if objects != (len(need.Unsure()) > 0) {
@@ -201,7 +201,7 @@ func handwritten(t *testing.T, before, lines string) string {
 
 // TestArenaNeedOfHandwritten does the same for C that a person wrote, also for a leak: the operator is called twice.
 func TestArenaNeedOfHandwritten(t *testing.T) {
-	drawn.OnlyInFull(t, "TestArenaNeed and the tests of package allocation")
+	drawn.OnlyInFull(t, "TestArenaNeed and the tests of package workspace")
 	t.Parallel()
 	const free = "  if (TVMBackendFreeWorkspace(1, 0, t) != 0) return -1;"
 	for _, c := range drawn.Of(t, "handwritten", []struct{ name, before, lines string }{
@@ -414,7 +414,7 @@ func TestLinkFits(t *testing.T) {
 		{"ld: not enough room for program headers\n", ""},
 	} {
 		tool := &ToolError{
-			Tool: "make", Class: toolwords.Classify(c.said), Tail: []byte(c.said),
+			Tool: "make", Class: diagnostics.Classify(c.said), Tail: []byte(c.said),
 			Err: errors.New("exit status 2"),
 		}
 		err := p.linkFits(tool, p.dir, nil, &mlf.Model{})
@@ -642,7 +642,7 @@ func TestSmallerOperatorsHelp(t *testing.T) {
 		"ld: region `flash' overflowed by 90000 bytes\n": "",
 		"ld: region `ram' overflowed by 4 bytes\n":       "",
 	} {
-		err := p.linkFits(&ToolError{Class: toolwords.Classify(said), Tail: []byte(said), Err: errors.New("exit status 2")},
+		err := p.linkFits(&ToolError{Class: diagnostics.Classify(said), Tail: []byte(said), Err: errors.New("exit status 2")},
 			p.dir, &mlf.Archive{}, m)
 		var e *FitError
 		if !errors.As(err, &e) || e.Option != want {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/diagnostics"
 	"github.com/boardsmith/boardsmith/internal/fit"
-	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -66,7 +66,7 @@ func (p *Project) linkFits(err error, dir string, a *mlf.Archive, m *mlf.Model) 
 	}
 
 	e := &FitError{Board: p.Board().Name, Part: "memory", Err: err}
-	e.Region, e.Over, e.Reason = toolwords.TooSmall(tool.Message + "\n" + string(tool.Tail))
+	e.Region, e.Over, e.Reason = diagnostics.TooSmall(tool.Message + "\n" + string(tool.Tail))
 	if e.Region == "" {
 		return err
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 	"github.com/boardsmith/boardsmith/templates"
 )
@@ -34,12 +34,12 @@ func copyOfBaremetal(t *testing.T, pairs ...string) (dir string) {
 	files, err := fs.Sub(templates.FS, "baremetal")
 	must(t, err)
 	must(t, os.CopyFS(dir, files))
-	at := filepath.Join(dir, blueprint.TemplateFile)
+	at := filepath.Join(dir, templatefile.TemplateFile)
 	text, err := os.ReadFile(at)
 	must(t, err)
 	for i := 0; i < len(pairs); i += 2 {
 		if !strings.Contains(string(text), pairs[i]) {
-			t.Fatalf("%s has no %q", blueprint.TemplateFile, pairs[i])
+			t.Fatalf("%s has no %q", templatefile.TemplateFile, pairs[i])
 		}
 	}
 	must(t, os.Chmod(at, 0o644))
@@ -72,7 +72,7 @@ func TestUsersFolderAsBuildFolder(t *testing.T) {
 			return other
 		},
 		"edited project.json": func(t *testing.T, dir string) Spec {
-			state := filepath.Join(dir, blueprint.StateFile)
+			state := filepath.Join(dir, templatefile.StateFile)
 			text, err := os.ReadFile(state)
 			must(t, err)
 			must(t, os.WriteFile(state, []byte(strings.ReplaceAll(string(text), `"build/`, `"mydata/`)), 0o644))
@@ -170,16 +170,16 @@ func TestFormerBuildFolder(t *testing.T) {
 func TestReservedNames(t *testing.T) {
 	t.Parallel()
 	names := []string{
-		workdir.StageFolder, blueprint.ModelTar, blueprint.StateFile, workdir.LockFile, workdir.TurnFile, workdir.HolderFile,
-		blueprint.TemporaryPrefix + blueprint.StateFile + "1",
+		workdir.StageFolder, templatefile.ModelTar, templatefile.StateFile, workdir.LockFile, workdir.TurnFile, workdir.HolderFile,
+		templatefile.TemporaryPrefix + templatefile.StateFile + "1",
 		"Project.json",
 	}
 	folder := copyOfBaremetal(t)
-	good, err := os.ReadFile(filepath.Join(folder, blueprint.TemplateFile))
+	good, err := os.ReadFile(filepath.Join(folder, templatefile.TemplateFile))
 	must(t, err)
 	try := func(what, name, text string) {
 		t.Helper()
-		must(t, os.WriteFile(filepath.Join(folder, blueprint.TemplateFile), []byte(text), 0o644))
+		must(t, os.WriteFile(filepath.Join(folder, templatefile.TemplateFile), []byte(text), 0o644))
 		dir := filepath.Join(t.TempDir(), "p")
 		p, err := generate(t.Context(), dir, Spec{Board: "host", Template: folder, Model: mlftest.Tiny(t, nil)}, testEnv())
 		if err == nil {
@@ -254,7 +254,7 @@ func TestProjectFileIsChecked(t *testing.T) {
 	home := t.TempDir()
 	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil)}
 	p := generated(t, filepath.Join(home, "p"), spec)
-	good, err := os.ReadFile(filepath.Join(p.Dir(), blueprint.StateFile))
+	good, err := os.ReadFile(filepath.Join(p.Dir(), templatefile.StateFile))
 	must(t, err)
 	must(t, p.Close())
 	digest := cachekey.Digest(nil)
@@ -279,7 +279,7 @@ func TestProjectFileIsChecked(t *testing.T) {
 			data, err := json.Marshal(project)
 			must(t, err)
 			dir := filepath.Join(home, "p")
-			must(t, os.WriteFile(filepath.Join(dir, blueprint.StateFile), data, 0o644))
+			must(t, os.WriteFile(filepath.Join(dir, templatefile.StateFile), data, 0o644))
 			before := fmt.Sprint(contents(t, dir))
 			var b Builder
 			forced := spec

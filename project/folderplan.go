@@ -8,8 +8,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 // A plan is the intended content of the folder.
@@ -17,7 +17,7 @@ type plan struct {
 	state   projectfile.State // with Files
 	files   map[string]planned
 	archive *mlf.Archive
-	app     *blueprint.App // nil: firmware with an RPC server
+	app     *templatefile.App // nil: firmware with an RPC server
 	samples []ndarray.Named
 }
 

@@ -19,10 +19,10 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/project/internal/builddir"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
@@ -143,7 +143,7 @@ func makeFolder(dir string) (created string, err error) {
 	}
 
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", plainfile.Error("make", dir, err)
+		return "", regularfile.Error("make", dir, err)
 	}
 	return created, nil
 }
@@ -501,7 +501,7 @@ func cleanLocked(ctx context.Context, dir string, force bool) error {
 	}
 
 	// This comes last: until then, another Clean can go on.
-	return t.Remove(blueprint.StateFile)
+	return t.Remove(templatefile.StateFile)
 }
 
 // ErrEdited is wrapped by the error, of class config, that lists files of a project that a user has changed and that

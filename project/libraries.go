@@ -16,16 +16,16 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardfile"
+	"github.com/boardsmith/boardsmith/internal/diagnostics"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/internal/library"
 	"github.com/boardsmith/boardsmith/internal/sourcetree"
-	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 // A wantedLibrary is a library as in Spec, or a folder beside the board file that names it.
@@ -59,15 +59,15 @@ func wantedLibraries(board *boards.Board, s Spec) (all []wantedLibrary, err erro
 
 // addLibraries plans the files of the libraries in Spec, and of the board's.
 func (pl *plan) addLibraries(
-	ctx context.Context, b *Builder, dir string, board *boards.Board, t *blueprint.Template, s Spec,
+	ctx context.Context, b *Builder, dir string, board *boards.Board, t *templatefile.Template, s Spec,
 ) ([]projectfile.Library, error) {
 	wanted, err := wantedLibraries(board, s)
 	if err != nil || len(wanted) == 0 {
 		return nil, err
 	}
 
-	if !slices.Contains(t.Generate, blueprint.LibrariesFile) {
-		return nil, failure.New(failure.Config, "choose another template, or add "+blueprint.LibrariesFile+
+	if !slices.Contains(t.Generate, templatefile.LibrariesFile) {
+		return nil, failure.New(failure.Config, "choose another template, or add "+templatefile.LibrariesFile+
 			" to its generate", "template %s takes no libraries", t.Name)
 	}
 
@@ -108,7 +108,7 @@ func (pl *plan) addLibraries(
 		all, states = append(all, l), append(states, state)
 	}
 
-	pl.files[blueprint.LibrariesFile] = planned{data: generator.LibrariesMakefile(board, all), mode: 0o644}
+	pl.files[templatefile.LibrariesFile] = planned{data: generator.LibrariesMakefile(board, all), mode: 0o644}
 	t.AddInput(generator.Libraries)
 	return states, nil
 }
@@ -266,7 +266,7 @@ func (b *Builder) explained(err error, a *mlf.Archive, dir string, with []projec
 	}
 
 	text := tool.Message + "\n" + string(tool.Tail)
-	if header, includer := toolwords.MissingHeader(text); header != "" {
+	if header, includer := diagnostics.MissingHeader(text); header != "" {
 		if next := b.libraryWith(func(l *library.Library) bool { return l.HasHeader(header) }, dir, with); next != "" {
 			return failure.New(failure.Of(err), next, "%w", err)
 		}
@@ -281,7 +281,7 @@ func (b *Builder) explained(err error, a *mlf.Archive, dir string, with []projec
 		return failure.New(failure.Of(err), next, "%w\n%s", err, cause)
 	}
 
-	if symbol, _ := toolwords.MissingSymbol(text); symbol != "" {
+	if symbol, _ := diagnostics.MissingSymbol(text); symbol != "" {
 		if next := b.libraryWith(func(l *library.Library) bool { return l.Mentions(symbol) }, dir, with); next != "" {
 			return failure.New(failure.Of(err), next, "%w", err)
 		}
@@ -295,14 +295,14 @@ func (b *Builder) explained(err error, a *mlf.Archive, dir string, with []projec
 		}
 	}
 
-	if symbol, files := toolwords.TwiceDefined(text); symbol != "" {
+	if symbol, files := diagnostics.TwiceDefined(text); symbol != "" {
 		if a == nil {
 			files = ""
 		}
 		return failure.New(failure.Of(err), fit.NextTwice(symbol, files), "%w", err)
 	}
 
-	if toolwords.LacksInstruction(tool.Message) {
+	if diagnostics.LacksInstruction(tool.Message) {
 		return failure.New(failure.Of(err), fit.NextProcessor, "%w", err)
 	}
 	return err

@@ -13,19 +13,19 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/internal/allocation"
 	"github.com/boardsmith/boardsmith/internal/cmacro"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/library"
+	"github.com/boardsmith/boardsmith/internal/operatormemory"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 // configured reads a number from the project's configuration, which a user may have changed, else from the options: 0
 // there leaves the number to the build, which completes the board. 0 is not a number of the user's.
 func (p *Project) configured(macro string, option func(boards.Options) int) int64 {
-	data, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(blueprint.ConfigFile)))
+	data, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(templatefile.ConfigFile)))
 	if err == nil {
 		if n, ok := defined(data, macro); ok && n > 0 {
 			return n
@@ -105,7 +105,7 @@ func (p *Project) unsureWorkspace(a *mlf.Archive, m *mlf.Model) []string {
 	if p.state.Options.App != boards.Standalone {
 		return nil
 	}
-	return allocation.Of(a, m).Objects
+	return operatormemory.Of(a, m).Objects
 }
 
 // takesArena reports whether the firmware allocates from the arena that the board's options size.
@@ -189,7 +189,7 @@ func (p *Project) suggest(e *FitError, option string, change func(*boards.Option
 	replaces := false
 	for _, name := range p.state.Template.Generate {
 		lines := func(o boards.Options) []string {
-			return strings.Split(string(generator.ForBoard(name, &p.state.Template.Blueprint, p.Board(), o)), "\n")
+			return strings.Split(string(generator.ForBoard(name, &p.state.Template.Description, p.Board(), o)), "\n")
 		}
 		old := lines(before)
 		for _, line := range lines(settings) {

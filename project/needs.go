@@ -15,8 +15,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/buildenv"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 // Needs looks for what the builds of templates need besides compilers of boards, for projects in dir, and for the
@@ -29,13 +29,13 @@ func (b *Builder) Needs(ctx context.Context, dir string) (all []buildenv.Need, e
 	dir = abspath.Of(dir)
 	b.anchor()
 
-	for _, name := range blueprint.Names(b.Path) {
-		t, err := blueprint.Find(name, b.Path)
+	for _, name := range templatefile.Names(b.Path) {
+		t, err := templatefile.Find(name, b.Path)
 		if err != nil {
 			return nil, err
 		}
 
-		needs, err := b.env(&t.Blueprint, "", dir).Needs(ctx)
+		needs, err := b.env(&t.Description, "", dir).Needs(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -48,13 +48,13 @@ func (b *Builder) Needs(ctx context.Context, dir string) (all []buildenv.Need, e
 }
 
 // env returns what a template needs, for projects in dir.
-func (b *Builder) env(t *blueprint.Blueprint, board, dir string) buildenv.Env {
+func (b *Builder) env(t *templatefile.Description, board, dir string) buildenv.Env {
 	return buildenv.Env{Template: t, Board: board, Dir: dir, Variables: b.Variables, Programs: b.Programs, Tools: &b.tools}
 }
 
 // env returns what the builds of the project need of this computer.
 func (p *Project) env() buildenv.Env {
-	return p.builder.env(&p.state.Template.Blueprint, p.state.Board.Name, p.dir)
+	return p.builder.env(&p.state.Template.Description, p.state.Board.Name, p.dir)
 }
 
 // SystemBoards lists the names of the boards that templates find out about, such as those of an operating system's
@@ -76,12 +76,12 @@ func (b *Builder) SystemBoards(ctx context.Context, dir string) (names []string,
 			continue
 		}
 
-		t, err := blueprint.Find(any.Templates[0], b.Path)
+		t, err := templatefile.Find(any.Templates[0], b.Path)
 		if err != nil {
 			return nil, nil, err
 		}
 
-		list, err := b.env(&t.Blueprint, "", dir).Boards(ctx)
+		list, err := b.env(&t.Description, "", dir).Boards(ctx)
 		if ctx.Err() != nil {
 			return nil, nil, failure.Stopped(ctx, "boards")
 		}

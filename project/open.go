@@ -10,8 +10,8 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
@@ -21,7 +21,7 @@ func (b *Builder) Open(dir string) (*Project, error) {
 	dir = abspath.Of(dir)
 	b.anchor()
 
-	if _, err := os.Stat(filepath.Join(dir, blueprint.StateFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, templatefile.StateFile)); err != nil {
 		return nil, projectfile.NotAProject(dir, err)
 	}
 	l, err := workdir.Share(dir)

@@ -71,7 +71,7 @@ func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 	// The linker may be used after p was closed, so it has these alone.
 	builder, dir, libraries := p.builder, p.dir, p.state.Libraries
 	s := ramlink.Setting{
-		Board: b, Options: o, Template: &p.state.Template.Blueprint, Folder: p.dir, Files: p.state.Files, Compiler: cc,
+		Board: b, Options: o, Template: &p.state.Template.Description, Folder: p.dir, Files: p.state.Files, Compiler: cc,
 		Tools: &builder.tools, Jobs: builder.jobs(), Cache: builder.Cache, Log: builder.log(),
 		Explain: func(err error) error { return builder.explained(err, nil, dir, libraries) },
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/internal/sourcetree"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 // Fetch returns the path of a folder or file of a git repository, URL//PATH@REVISION, in the cache. It needs no network
@@ -117,7 +117,7 @@ func (b *Builder) boardFrom(dir, text string) string {
 }
 
 // findTemplate finds a template by the text in Spec. The origin is nil if git does not know it.
-func (b *Builder) findTemplate(ctx context.Context, text string) (*blueprint.Template, *projectfile.Origin, error) {
+func (b *Builder) findTemplate(ctx context.Context, text string) (*templatefile.Template, *projectfile.Origin, error) {
 	name, place := "", text
 	if named := b.Templates[text]; named != "" {
 		name, place = text, named
@@ -150,7 +150,7 @@ func (b *Builder) findTemplate(ctx context.Context, text string) (*blueprint.Tem
 	if name == "" {
 		name = r.Name()
 	}
-	t, err := blueprint.FindIn(f.Path, name, b.Path)
+	t, err := templatefile.FindIn(f.Path, name, b.Path)
 	if err != nil {
 		return nil, nil, failure.Errorf(failure.Config, "%s: %w", r, err)
 	}
@@ -159,21 +159,21 @@ func (b *Builder) findTemplate(ctx context.Context, text string) (*blueprint.Tem
 }
 
 // findHere finds a template of this computer; name, if any, is that of the folder at place.
-func (b *Builder) findHere(name, place string) (*blueprint.Template, error) {
+func (b *Builder) findHere(name, place string) (*templatefile.Template, error) {
 	if _, err := os.Stat(place); strings.ContainsAny(place, `/\`) && errors.Is(err, fs.ErrNotExist) {
-		return nil, failure.New(failure.Config, "name the folder with "+blueprint.TemplateFile+": "+
+		return nil, failure.New(failure.Config, "name the folder with "+templatefile.TemplateFile+": "+
 			failure.Option("Spec.Template", "FOLDER"), "template %s: there is no folder %s",
 			cmp.Or(name, filepath.Base(place)), place)
 	}
 
 	if name != "" {
-		return blueprint.FindIn(place, name, b.Path)
+		return templatefile.FindIn(place, name, b.Path)
 	}
 
-	t, err := blueprint.Find(place, b.Path)
+	t, err := templatefile.Find(place, b.Path)
 	if named := slices.Sorted(maps.Keys(b.Templates)); err != nil && len(named) > 0 && !strings.ContainsAny(place, `/\`) &&
-		!slices.Contains(blueprint.Names(b.Path), place) {
-		names := append(blueprint.Names(b.Path), named...)
+		!slices.Contains(templatefile.Names(b.Path), place) {
+		names := append(templatefile.Names(b.Path), named...)
 		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(names, ", "), "template %q is not known%s",
 			place, jsonfile.DidYouMean(place, names))
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 // checkCompleted checks what could not be checked before the board was known.
@@ -55,6 +55,6 @@ func (p *Project) compileEmpty(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 
-	step := blueprint.CompileStep{Flags: p.state.Template.Operators.Compile}
+	step := templatefile.CompileStep{Flags: p.state.Template.Operators.Compile}
 	return command.CompileEmpty(ctx, cc, step.FlagsFor(b, o, ""))
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/builddir"
 	"github.com/boardsmith/boardsmith/project/internal/buildenv"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
@@ -216,7 +216,7 @@ func TestPartialWithoutBoardFile(t *testing.T) {
 	s := newSystem(t)
 	p := s.project()
 	must(t, p.Close())
-	name := filepath.Join(p.Dir(), blueprint.StateFile)
+	name := filepath.Join(p.Dir(), templatefile.StateFile)
 	data, err := os.ReadFile(name)
 	must(t, err)
 	text := strings.Replace(string(data), `"board": "out/board.json",`, "", 1)
@@ -595,7 +595,7 @@ func TestConfiguredArena(t *testing.T) {
 	for _, bytes := range []int64{0, 4096} {
 		p := &Project{dir: t.TempDir()}
 		p.state.Board.Board = *found
-		file := filepath.Join(p.dir, filepath.FromSlash(blueprint.ConfigFile))
+		file := filepath.Join(p.dir, filepath.FromSlash(templatefile.ConfigFile))
 		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
 		must(t, os.WriteFile(file, fmt.Appendf(nil, "#define BOARDSMITH_ARENA_BYTES %d\n", bytes), 0o644))
 		if got, want := p.arenaBytes(), cmp.Or(bytes, int64(found.ArenaKiB)*1024); got != want {

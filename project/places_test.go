@@ -11,7 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 // putPlaces writes a board, a template and a library of the same names as those of other folders, into dir. Their files
@@ -42,7 +42,7 @@ func TestPlacesAreRemembered(t *testing.T) {
 	p := generated(t, filepath.Join("build", "p"), Spec{
 		Board: "boards/kit.json", Template: "templates/oven", Libraries: []string{"./libraries/heat"}, Model: model,
 	})
-	state, err := os.ReadFile(filepath.Join(p.Dir(), blueprint.StateFile))
+	state, err := os.ReadFile(filepath.Join(p.Dir(), templatefile.StateFile))
 	must(t, err)
 	if strings.Contains(string(state), home) {
 		t.Errorf("project.json has an absolute path: %s", state)

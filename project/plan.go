@@ -22,9 +22,9 @@ import (
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/templates"
 )
 
@@ -81,7 +81,7 @@ func (b *Builder) makePlan(ctx context.Context, dir string, s Spec) (*plan, erro
 		Format: projectfile.Format,
 		Board:  projectfile.Board{Name: board.Name, From: b.boardFrom(dir, s.Board), Own: board.Own, Board: *board},
 		Template: projectfile.Template{
-			Name: t.Name, From: b.templateFrom(dir, s.Template), Origin: from, Blueprint: t.Blueprint,
+			Name: t.Name, From: b.templateFrom(dir, s.Template), Origin: from, Description: t.Description,
 		},
 		Model:   projectfile.Model{Name: filepath.Base(a.Path), ModelName: m.Name, Digest: a.Digest},
 		Options: s.Options, Libraries: libraries,
@@ -108,7 +108,7 @@ func (s Spec) archive() (*mlf.Archive, error) {
 func isC(name string) bool { return strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".h") }
 
 // addRuntime plans the shipped runtime, or that of the user's folder dir.
-func (pl *plan) addRuntime(dir string, t *blueprint.Template) error {
+func (pl *plan) addRuntime(dir string, t *templatefile.Template) error {
 	to := t.Landmarks.Folders.OfRuntime()
 	isOurs := func(name string) bool { return isC(name) && (pl.app == nil || pl.app.TakesRuntime(name)) }
 	if dir == "" {
@@ -134,8 +134,8 @@ func (pl *plan) addRuntime(dir string, t *blueprint.Template) error {
 	})
 }
 
-func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a *mlf.Archive, m *mlf.Model) error {
-	notCopied := []string{blueprint.TemplateFile, boardfile.PortFolder, t.BuildFolder(), ".git"}
+func (pl *plan) add(b *boards.Board, o boards.Options, t *templatefile.Template, a *mlf.Archive, m *mlf.Model) error {
+	notCopied := []string{templatefile.TemplateFile, boardfile.PortFolder, t.BuildFolder(), ".git"}
 	isCopied := func(name string) bool {
 		top, _, _ := strings.Cut(name, "/")
 		return !slices.Contains(notCopied, top)
@@ -172,7 +172,7 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a 
 		return err
 	}
 	for _, g := range t.Generate {
-		if data := generator.ForBoard(g, &t.Blueprint, b, o); data != nil {
+		if data := generator.ForBoard(g, &t.Description, b, o); data != nil {
 			pl.files[g] = planned{data: data, mode: 0o644}
 		}
 	}
@@ -225,7 +225,7 @@ func (pl *plan) addModel(folder string, a *mlf.Archive, m *mlf.Model) {
 		pl.files[path.Join(folder, f.Name)] = planned{data: f.Data, mode: 0o644}
 	}
 
-	pl.files[blueprint.ModelTar] = planned{data: a.Raw, mode: 0o644}
+	pl.files[templatefile.ModelTar] = planned{data: a.Raw, mode: 0o644}
 }
 
 // addCallable plans the C that makes a model with the C interface callable over RPC, and that by which the runtime
@@ -277,7 +277,7 @@ func (pl *plan) computeDigests() error {
 	without := pl.state
 	facts, err := json.Marshal(without) // the files' digests and all that was chosen
 	if err != nil {
-		return fmt.Errorf("%s: %w", blueprint.StateFile, err)
+		return fmt.Errorf("%s: %w", templatefile.StateFile, err)
 	}
 	pl.state.Inputs = fmt.Sprintf("%x", cachekey.New("generate v1").Add("state", string(facts)).Key())
 	return nil
@@ -285,7 +285,7 @@ func (pl *plan) computeDigests() error {
 
 // FindTemplate finds the template of a specification, for a board or, if that is nil, for any. Errors: class config if
 // the board does not build with it, or if it does not use an option.
-func (b *Builder) FindTemplate(ctx context.Context, s Spec, board *boards.Board) (*blueprint.Template, error) {
+func (b *Builder) FindTemplate(ctx context.Context, s Spec, board *boards.Board) (*templatefile.Template, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "template %s", s.Template)
 	}
@@ -299,8 +299,8 @@ func (b *Builder) FindTemplate(ctx context.Context, s Spec, board *boards.Board)
 	return t, err
 }
 
-func (b *Builder) chooseTemplate(ctx context.Context, board *boards.Board, s Spec) (t *blueprint.Template,
-	app *blueprint.App, from *projectfile.Origin, err error,
+func (b *Builder) chooseTemplate(ctx context.Context, board *boards.Board, s Spec) (t *templatefile.Template,
+	app *templatefile.App, from *projectfile.Origin, err error,
 ) {
 	t, from, err = b.findTemplate(ctx, cmp.Or(s.Template, board.Templates[0]))
 	if err == nil {
@@ -318,7 +318,7 @@ func (b *Builder) chooseTemplate(ctx context.Context, board *boards.Board, s Spe
 }
 
 // fits returns an error for a template that the board does not allow.
-func fits(t *blueprint.Template, board *boards.Board) error {
+func fits(t *templatefile.Template, board *boards.Board) error {
 	if !slices.Contains(board.Templates, t.Name) {
 		return failure.New(failure.Config, "choose one of: "+strings.Join(board.Templates, ", "),
 			"board %s does not build with template %s", board.Name, t.Name)
@@ -330,7 +330,7 @@ func fits(t *blueprint.Template, board *boards.Board) error {
 }
 
 // addCompileCommands plans the file, once all others are planned.
-func (pl *plan) addCompileCommands(b *boards.Board, o boards.Options, t *blueprint.Template) error {
+func (pl *plan) addCompileCommands(b *boards.Board, o boards.Options, t *templatefile.Template) error {
 	if len(t.Compile) == 0 || b.Toolchain.CC == "" {
 		return nil // its build command makes one, or finds the compiler
 	}

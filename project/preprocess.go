@@ -18,8 +18,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/buildenv"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 const (
@@ -113,7 +113,7 @@ func (p *Project) compileWords(ctx context.Context, source string) (cc string, f
 	b := p.Board()
 	as := strings.TrimSuffix(file, path.Ext(file)) + ".c" // assembler files have the flags of C
 	steps := p.state.Template.Compile
-	i := slices.IndexFunc(steps, func(s blueprint.CompileStep) bool { return s.Compiles(as) })
+	i := slices.IndexFunc(steps, func(s templatefile.CompileStep) bool { return s.Compiles(as) })
 	if i < 0 || b.Toolchain.CC == "" {
 		return "", nil, failure.Errorf(failure.Config, "template %s does not state how %s is compiled",
 			p.state.Template.Name, file)

@@ -17,10 +17,10 @@ import (
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/buildenv"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
@@ -48,7 +48,7 @@ type Project struct {
 
 // Exists reports whether the folder is a project, finished or not.
 func Exists(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, blueprint.StateFile))
+	_, err := os.Stat(filepath.Join(dir, templatefile.StateFile))
 	return err == nil
 }
 
@@ -128,7 +128,7 @@ func (p *Project) Model() (*mlf.Archive, *mlf.Model, error) {
 		return nil, nil, err
 	}
 	if p.model == nil {
-		a, err := mlf.Open(filepath.Join(p.dir, blueprint.ModelTar))
+		a, err := mlf.Open(filepath.Join(p.dir, templatefile.ModelTar))
 		if err != nil {
 			return nil, nil, err
 		}

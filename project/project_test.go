@@ -27,8 +27,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
@@ -505,7 +505,7 @@ func FuzzProjectJSON(f *testing.F) {
 		Format: projectfile.Format, Board: projectfile.Board{Name: "host"},
 		Template: projectfile.Template{
 			Name: "baremetal",
-			Blueprint: blueprint.Blueprint{
+			Description: templatefile.Description{
 				Build: []string{"make"}, Inputs: []string{"src"}, ELF: "build/a.elf",
 				Map: "build/a.map",
 			},

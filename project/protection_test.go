@@ -21,12 +21,12 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/diagnostics"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
-	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
@@ -69,7 +69,7 @@ func TestProtectionCount(t *testing.T) {
 		window := uint64(r.Origin) + 0x10000
 		_, messages := buildMPU(t, withUnit(b, c.needed-1), o, window)
 		const want = "memory: the map needs more regions than the memory protection unit has"
-		if got := toolwords.Assertion(messages); !strings.HasPrefix(got, want) {
+		if got := diagnostics.Assertion(messages); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q, want %q", c.board, got, want)
 		}
 		used := 0

@@ -13,7 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/templates"
 )
@@ -114,8 +114,8 @@ func TestFoldersAreChecked(t *testing.T) {
 		`{"model": "build/net"}`, `{"model": "."}`,
 	} {
 		dir := otherNames(t)
-		at := filepath.Join(dir, blueprint.TemplateFile)
-		text, err := fs.ReadFile(templates.FS, "baremetal/"+blueprint.TemplateFile)
+		at := filepath.Join(dir, templatefile.TemplateFile)
+		text, err := fs.ReadFile(templates.FS, "baremetal/"+templatefile.TemplateFile)
 		must(t, err)
 		must(t, os.WriteFile(at, []byte(strings.Replace(string(text), `"landmarks": {`,
 			`"landmarks": {"folders": `+folders+`,`, 1)), 0o644))

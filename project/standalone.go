@@ -14,13 +14,13 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/templates"
 )
 
 const (
-	modelCode   = "codegen/host"        // the folder of compiled code, in the archive's
-	samplesFile = blueprint.SamplesFile // the inputs of standalone firmware that are compiled in
+	modelCode   = "codegen/host"           // the folder of compiled code, in the archive's
+	samplesFile = templatefile.SamplesFile // the inputs of standalone firmware that are compiled in
 )
 
 // Samples returns the inputs that are compiled into standalone firmware; nil if there are none. The C was generated
@@ -36,7 +36,7 @@ func (p *Project) Samples() ([]ndarray.Named, error) {
 }
 
 // addShipped plans the app's C in a folder of the project.
-func (pl *plan) addShipped(to string, app *blueprint.App) error {
+func (pl *plan) addShipped(to string, app *templatefile.App) error {
 	names, err := app.Shipped()
 	if err != nil {
 		return fmt.Errorf("template: %w", err)

@@ -25,8 +25,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/templates"
 )
 
@@ -304,10 +304,10 @@ func TestFirmwareFolder(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "module", "app"), 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, "module", "app", "main.c"), []byte("int main(void) { return 0; }\n"), 0o644))
-	template := func(folder string) *blueprint.Template {
+	template := func(folder string) *templatefile.Template {
 		text := strings.Replace(outsideTemplate, `"inputs"`, `"firmware": "`+folder+`", "inputs"`, 1)
-		must(t, os.WriteFile(filepath.Join(dir, blueprint.TemplateFile), []byte(text), 0o644))
-		found, err := blueprint.Find(dir+"/", nil)
+		must(t, os.WriteFile(filepath.Join(dir, templatefile.TemplateFile), []byte(text), 0o644))
+		found, err := templatefile.Find(dir+"/", nil)
 		if err != nil && failure.Of(err) != failure.Config {
 			t.Errorf("%s: class %v", folder, failure.Of(err))
 		}
@@ -351,9 +351,9 @@ func TestCopies(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writeIn(t, dir, "module/os/server.c", "int mine;\n")
-	find := func(copies string) (*blueprint.Template, error) {
-		writeIn(t, dir, blueprint.TemplateFile, strings.Replace(outsideTemplate, `"inputs"`, `"copies": {`+copies+`}, "inputs"`, 1))
-		return blueprint.Find(dir+"/", nil)
+	find := func(copies string) (*templatefile.Template, error) {
+		writeIn(t, dir, templatefile.TemplateFile, strings.Replace(outsideTemplate, `"inputs"`, `"copies": {`+copies+`}, "inputs"`, 1))
+		return templatefile.Find(dir+"/", nil)
 	}
 	found, err := find(`"module": "zephyr/boardsmith"`)
 	must(t, err)
@@ -479,10 +479,10 @@ func TestIfWord(t *testing.T) {
 	t.Setenv("ZEPHYR_BASE", workspace)
 	b, err := boards.Find("zephyr/mps2_an385", nil)
 	must(t, err)
-	found, err := blueprint.Find("zephyr", nil)
+	found, err := templatefile.Find("zephyr", nil)
 	must(t, err)
 	command := func() string {
-		return strings.Join(testEnv().builder().env(&found.Blueprint, "", workspace).Command(b, 2, nil), " ")
+		return strings.Join(testEnv().builder().env(&found.Description, "", workspace).Command(b, 2, nil), " ")
 	}
 	const want = "west build -d build/app -b mps2_an385 -o=-j2"
 	if got := command(); got != want {
@@ -531,7 +531,7 @@ func kiln(t *testing.T, dir string) (board string) {
 		t.Skip("git is not installed")
 	}
 	putFiles(t, dir, map[string]string{
-		blueprint.TemplateFile: `{"doc": "kiln", "build": ["sh", "build.sh"], "inputs": ["build.sh", "src"],
+		templatefile.TemplateFile: `{"doc": "kiln", "build": ["sh", "build.sh"], "inputs": ["build.sh", "src"],
 			"generate": [], "tools": [], "options": [], "elf": "out/kiln.elf",
 			"map": "out/kiln.map"}`,
 		"build.sh":   "set -e\ncc -g0 -o out/kiln.elf -Wl,-Map=out/kiln.map -Wl,--build-id=md5 src/kiln.c\n",
@@ -564,7 +564,7 @@ func TestOwnTemplateFails(t *testing.T) {
 		home := filepath.Join(t.TempDir(), "a folder")
 		board := kiln(t, filepath.Join(home, "kiln"))
 		putFiles(t, filepath.Join(home, "kiln"), map[string]string{
-			blueprint.TemplateFile: `{"doc": "kiln", "prepare": [["sh", "-c", "` + c.prepare + `"]], "build": ["sh", "build.sh"],
+			templatefile.TemplateFile: `{"doc": "kiln", "prepare": [["sh", "-c", "` + c.prepare + `"]], "build": ["sh", "build.sh"],
 				"inputs": ["!tools"], "generate": [], "tools": [], "options": [], "elf": "out/kiln.elf", "map": "out/kiln.map"}`,
 			"tools/generate.sh": "", "hal/hal.h": "", "src/end.h": "int x = y;\n", c.file: c.text,
 		})
@@ -583,7 +583,7 @@ func TestOwnTemplateFails(t *testing.T) {
 
 func originOf(t *testing.T, p *Project) projectfile.Origin {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(p.Dir(), blueprint.StateFile))
+	data, err := os.ReadFile(filepath.Join(p.Dir(), templatefile.StateFile))
 	must(t, err)
 	var s struct {
 		Template struct{ Origin projectfile.Origin }
@@ -699,7 +699,7 @@ func TestTemplateRefused(t *testing.T) {
 	repository := filepath.Join(t.TempDir(), "kiln")
 	board := kiln(t, repository)
 	gitIn(t, repository, "init", "-q", "-b", "main")
-	file := filepath.Join(repository, blueprint.TemplateFile)
+	file := filepath.Join(repository, templatefile.TemplateFile)
 	text, err := os.ReadFile(file)
 	must(t, err)
 	one := regexp.MustCompile(`"doc"`)

@@ -10,9 +10,9 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/builddir"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
@@ -55,7 +55,7 @@ func (p *Project) Toolchain() (string, error) {
 			compiler = strings.TrimSpace(tool.Version)
 		}
 
-		if !slices.ContainsFunc(steps.Tools, func(of blueprint.Tool) bool { return of.Name == tool.Name }) { // such as make
+		if !slices.ContainsFunc(steps.Tools, func(of templatefile.Tool) bool { return of.Name == tool.Name }) { // such as make
 			of.Add("tool", tool.Words()...)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/targets/internal/accept"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
@@ -132,7 +132,7 @@ func acceptPage(j *job, b *boards.Board) (string, error) {
 	if err := console.CheckEnding("OUTPUT", page, []string{".md"}); err != nil {
 		return "", err
 	}
-	if err := plainfile.Writable(page); err != nil && !errors.Is(err, fs.ErrNotExist) { // its folder may have to be made
+	if err := regularfile.Writable(page); err != nil && !errors.Is(err, fs.ErrNotExist) { // its folder may have to be made
 		return "", failure.New(failure.Config, "choose an OUTPUT that can be written", "the page of board %s: %w", b.Name,
 			err)
 	}
@@ -144,7 +144,7 @@ func writePage(ctx context.Context, c *console.Console, page, by string, r *acce
 	if err := os.MkdirAll(filepath.Dir(page), 0o755); err != nil {
 		return failure.Errorf(failure.Config, "the page of board %s: %w", r.Board, err)
 	}
-	if err := plainfile.Write(page, []byte(r.Page(cmp.Or(by, author(ctx, c)), time.Now())), 0o644); err != nil {
+	if err := regularfile.Write(page, []byte(r.Page(cmp.Or(by, author(ctx, c)), time.Now())), 0o644); err != nil {
 		return failure.Errorf(failure.Config, "the page of board %s: %w", r.Board, err)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/internal/library"
-	"github.com/boardsmith/boardsmith/internal/plainc"
+	"github.com/boardsmith/boardsmith/internal/modelfile"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -29,7 +29,7 @@ func TestPagesNameEveryField(t *testing.T) {
 		{"board.md", reflect.TypeFor[boards.Board]()},
 		{"templates.md", reflect.TypeOf((*project.Builder).FindTemplate).Out(0).Elem()},
 		{"templates.md", reflect.TypeFor[library.Library]()},
-		{"c-models.md", reflect.TypeFor[plainc.Description]()},
+		{"c-models.md", reflect.TypeFor[modelfile.Description]()},
 	} {
 		doc := readDoc(t, kind.page)
 		for _, field := range jsonFields(kind.of) {

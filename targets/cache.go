@@ -11,7 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
@@ -48,11 +48,11 @@ func listCache(_ context.Context, c *console.Console, _ struct{}) error {
 			content = fmt.Sprintf("  image of build %s for %s", id, board)
 		}
 
-		c.Printf("%x  %24s  used %s%s", e.Key[:8], valuetext.Bytes(e.Bytes), e.Used.Format(time.DateTime), content)
+		c.Printf("%x  %24s  used %s%s", e.Key[:8], format.Bytes(e.Bytes), e.Used.Format(time.DateTime), content)
 		c.JSONLine(r)
 	}
 
-	c.Printf("cache: %d entries, %s of at most %d MiB", len(list), valuetext.Bytes(sum), limit>>20)
+	c.Printf("cache: %d entries, %s of at most %d MiB", len(list), format.Bytes(sum), limit>>20)
 	c.JSONLine(jsonlines.CacheSize{Entries: len(list), Bytes: sum, Limit: limit})
 	return nil
 }
@@ -104,8 +104,8 @@ func reduceCache(_ context.Context, c *console.Console, _ struct{}) error {
 }
 
 func printSweep(c *console.Console, sweep cache.Sweep, which string) {
-	c.Printf("cache: %d entries, %s; removed %d %s, %s", sweep.Entries, valuetext.Bytes(sweep.Bytes), sweep.Removed, which,
-		valuetext.Bytes(sweep.Freed))
+	c.Printf("cache: %d entries, %s; removed %d %s, %s", sweep.Entries, format.Bytes(sweep.Bytes), sweep.Removed, which,
+		format.Bytes(sweep.Freed))
 	c.JSONLine(jsonlines.CacheSweep{
 		Entries: sweep.Entries, Bytes: sweep.Bytes, Removed: sweep.Removed, Freed: sweep.Freed,
 	})

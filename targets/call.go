@@ -19,8 +19,8 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/internal/spelling"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -168,7 +168,7 @@ func (c callable) check(args []any) error {
 	next := "ARGS=" + command.Quote(strings.Join(c.typed(), " ")) + " for instance"
 	if len(args) < c.least || len(args) > c.most {
 		return failure.New(failure.Config, next, "ARGS: %s takes %s, not %s", c.name,
-			valuetext.Count(c.least, "tensor"), valuetext.Count(len(args), "argument"))
+			format.Count(c.least, "tensor"), format.Count(len(args), "argument"))
 	}
 	for i, t := range c.tensors {
 		a, ok := args[i].(*ndarray.Array)
@@ -316,9 +316,9 @@ func (j *job) call(ctx context.Context, s *rpc.Session, name string, args []any,
 			return err
 		}
 		tensor := "tensor" + strconv.Itoa(i)
-		j.Printf("%s  %v %s  %s", tensor, a.DType, ndarray.ShapeString(a.Shape), valuetext.First(a))
+		j.Printf("%s  %v %s  %s", tensor, a.DType, ndarray.ShapeString(a.Shape), format.First(a))
 		line.Tensors = append(line.Tensors, jsonlines.Output{
-			Name: tensor, DType: a.DType.String(), Shape: shape(a), First: valuetext.Elements(a),
+			Name: tensor, DType: a.DType.String(), Shape: shape(a), First: format.Elements(a),
 		})
 		named = append(named, ndarray.Named{Name: tensor, Array: a})
 	}

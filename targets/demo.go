@@ -10,7 +10,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
@@ -103,7 +103,7 @@ func readDigits(ctx context.Context, j *job, c *connection, input string, set *s
 		}
 		bar.Add(1)
 
-		predicted, ok := valuetext.ArgMax(outputs[0])
+		predicted, ok := format.ArgMax(outputs[0])
 		if !ok {
 			return failure.Errorf(failure.WrongAnswer, "the firmware returned %v %s instead of one score per digit",
 				outputs[0].DType, ndarray.ShapeString(outputs[0].Shape))
@@ -121,8 +121,8 @@ func readDigits(ctx context.Context, j *job, c *connection, input string, set *s
 		if outputs[0].Equal(set.Logit(i)) {
 			sc.exact++
 		} else if len(wrong) < 3 {
-			wrong = append(wrong, fmt.Sprintf("image %d: %s instead of %s", i, valuetext.First(outputs[0]),
-				valuetext.First(set.Logit(i))))
+			wrong = append(wrong, fmt.Sprintf("image %d: %s instead of %s", i, format.First(outputs[0]),
+				format.First(set.Logit(i))))
 		}
 	}
 
@@ -140,7 +140,7 @@ func drawDigit(c *console.Console, image *ndarray.Array, predicted, label int64)
 		verdict = fmt.Sprintf("wrong: it is a %d", label)
 	}
 
-	for y, line := range valuetext.Picture(image) {
+	for y, line := range format.Picture(image) {
 		note := ""
 		if y == 3 {
 			note = fmt.Sprintf("   recognised as %d (%s)", predicted, verdict)

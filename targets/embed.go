@@ -11,7 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/files/wholefolder"
+	"github.com/boardsmith/boardsmith/internal/files/atomicfolder"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
@@ -78,7 +78,7 @@ func embedModels(ctx context.Context, c *console.Console, v embedInputs, folder 
 		return c.Would("write %d files to %s", len(list), c.Shown(dir))
 	}
 
-	if err := wholefolder.Write(ctx, dir, list, func() error { return notEmpty(c, dir) }); err != nil {
+	if err := atomicfolder.Write(ctx, dir, list, func() error { return notEmpty(c, dir) }); err != nil {
 		return err
 	}
 
@@ -169,11 +169,11 @@ func bundle(ctx context.Context, c *console.Console, codes []*cmodel.Code, compi
 }
 
 // folderOf returns the files and a list of them, by which a later build recognises them.
-func folderOf(files []mlf.File) (list []wholefolder.File) {
+func folderOf(files []mlf.File) (list []atomicfolder.File) {
 	for _, f := range files {
-		list = append(list, wholefolder.File{Name: f.Name, Data: f.Data})
+		list = append(list, atomicfolder.File{Name: f.Name, Data: f.Data})
 	}
-	return append(list, wholefolder.Sums(list))
+	return append(list, atomicfolder.Sums(list))
 }
 
 // modelCodes makes the C of the models in archives, whose paths are separated by commas: of the named model, or of all

@@ -12,7 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/files/wholefolder"
+	"github.com/boardsmith/boardsmith/internal/files/atomicfolder"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
@@ -61,12 +61,12 @@ func buildLibrary(ctx context.Context, j *job) error {
 	names, list := printNames(j.Console, codes), folderOf(files)
 	line := jsonlines.Models{Folder: folder, Board: c.Board.Name, Models: names}
 
-	if wholefolder.Has(dir, list) {
+	if atomicfolder.Has(dir, list) {
 		j.Printf("build: %s is up to date", folder)
 		line.Status = jsonlines.StatusUpToDate
 	} else {
 		isOther := func() error { return errOther(j, dir, folder) }
-		if err := wholefolder.Write(ctx, dir, list, isOther); err != nil {
+		if err := atomicfolder.Write(ctx, dir, list, isOther); err != nil {
 			return err
 		}
 		j.Printf("build: %s, %d files; link %s, compiled for %s", folder, len(list), cmodel.CompiledLibrary, c.Board.Name)
@@ -78,12 +78,12 @@ func buildLibrary(ctx context.Context, j *job) error {
 
 // errOther returns an error unless FORCE is set and dir has a library and nothing else, as it was written.
 func errOther(j *job, dir, folder string) error {
-	listed, err := wholefolder.Listed(dir)
+	listed, err := atomicfolder.Listed(dir)
 	if err != nil {
 		return err
 	}
 
-	changed, err := wholefolder.Changed(dir, listed)
+	changed, err := atomicfolder.Changed(dir, listed)
 	_, isLibrary := listed["models.mk"]
 	switch {
 	case err != nil:

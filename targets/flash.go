@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
@@ -79,7 +79,7 @@ func flashImage(ctx context.Context, j *job, _ flashInputs) error {
 	warnOtherChip(j, report)
 
 	r := jsonlines.Flash{
-		Image: j.imageLine(image), Wrote: report.Wrote, Erased: report.Erased, Reason: report.Reason,
+		Firmware: j.imageLine(image), Wrote: report.Wrote, Erased: report.Erased, Reason: report.Reason,
 		Device: report.Device, Programmer: report.Programmer, Worn: report.Warnings,
 	}
 
@@ -87,7 +87,7 @@ func flashImage(ctx context.Context, j *job, _ flashInputs) error {
 		j.Printf("flash: up to date, nothing written: %s", report.Reason)
 		r.Status = jsonlines.StatusUpToDate
 	} else {
-		j.Printf("flash: wrote %s, erased %d of the image's %d sectors, verified, answers: %s", valuetext.Bytes(report.Wrote),
+		j.Printf("flash: wrote %s, erased %d of the image's %d sectors, verified, answers: %s", format.Bytes(report.Wrote),
 			report.Erased, report.Sectors, report.Reason)
 	}
 

@@ -238,8 +238,8 @@ func (j *job) projectLine() jsonlines.Project {
 }
 
 // imageLine begins a JSON line about the image that is flashed or run. The model of an image named by IMAGE is unknown.
-func (j *job) imageLine(image *image.Image) jsonlines.Image {
-	r := jsonlines.Image{Project: j.projectLine(), BuildID: image.ID()}
+func (j *job) imageLine(image *image.Image) jsonlines.Firmware {
+	r := jsonlines.Firmware{Project: j.projectLine(), BuildID: image.ID()}
 	if j.chosen {
 		r.Model, r.ModelSHA256 = "", ""
 	}

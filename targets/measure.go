@@ -18,7 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
@@ -110,8 +110,8 @@ func measureAll(ctx context.Context, c *console.Console, v measureInputs) error 
 		return err
 	}
 	if c.DryRun {
-		return c.Would("measure %s on %s", valuetext.Count(len(s.models), "model"),
-			valuetext.Count(len(s.boards), "board"))
+		return c.Would("measure %s on %s", format.Count(len(s.models), "model"),
+			format.Count(len(s.boards), "board"))
 	}
 	var failed error // the first one
 	for _, board := range s.boards {
@@ -205,8 +205,8 @@ func (s *survey) readLists() error {
 		}
 		if len(*x.to) != len(s.models) {
 			return failure.New(failure.Config, "name one for all, or one for each model, in the order of MODEL",
-				"%s=%s has %s for %s", x.name, cmp.Or(x.text, x.fallback), valuetext.Count(len(*x.to), "file"),
-				valuetext.Count(len(s.models), "model"))
+				"%s=%s has %s for %s", x.name, cmp.Or(x.text, x.fallback), format.Count(len(*x.to), "file"),
+				format.Count(len(s.models), "model"))
 		}
 	}
 	return nil
@@ -413,7 +413,7 @@ func readEnergy(c *console.Console, v measureInputs) (*measure.Energy, error) {
 // printTable prints all results, the doubts, and the failures but for the one that the target ends with.
 func (s *survey) printTable(failed error) {
 	rows := s.table.Rows()
-	s.Table(rows, slices.Collect(maps.Keys(valuetext.NumberColumns(rows))))
+	s.Table(rows, slices.Collect(maps.Keys(format.NumberColumns(rows))))
 	for _, r := range s.table.Results {
 		if r.Failure != nil {
 			if text := fmt.Sprintf("%s on %s: %s", r.Model, r.Board, r.Failure.Error); text != failed.Error() {
@@ -424,7 +424,7 @@ func (s *survey) printTable(failed error) {
 			s.Notef("note: %s: %s", r.Key(), d)
 		}
 		if r.Energy != nil {
-			s.Printf("energy of an inference, %s: mean %.4g J, min %.4g J, max %.4g J", valuetext.Count(r.Energy.Runs, "run"),
+			s.Printf("energy of an inference, %s: mean %.4g J, min %.4g J, max %.4g J", format.Count(r.Energy.Runs, "run"),
 				r.Energy.Mean, r.Energy.Min, r.Energy.Max)
 		}
 	}

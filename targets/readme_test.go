@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/examples/samples"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 )
 
 // TestReadme compares what the README shows of a run with the bundled sample. TestPageGo and TestPageCommands run its
@@ -21,8 +21,8 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	class, _ := valuetext.ArgMax(outputs[0].Array)
-	if line := fmt.Sprintf("output0  int32 (1, 10)  %s  arg-max %d\n", valuetext.First(outputs[0].Array),
+	class, _ := format.ArgMax(outputs[0].Array)
+	if line := fmt.Sprintf("output0  int32 (1, 10)  %s  arg-max %d\n", format.First(outputs[0].Array),
 		class); !strings.Contains(string(readme), line) {
 		t.Errorf("README.md does not show what run prints: %s", line)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/internal/library"
 	"github.com/boardsmith/boardsmith/internal/sourcetree"
 	"github.com/boardsmith/boardsmith/project/release"
@@ -103,7 +103,7 @@ func releaseFirmware(ctx context.Context, j *job, _ releaseInputs) error {
 		return err
 	}
 
-	return writeRelease(ctx, j, r, dir, jsonlines.Release{Image: j.imageLine(image)})
+	return writeRelease(ctx, j, r, dir, jsonlines.Release{Firmware: j.imageLine(image)})
 }
 
 // releaseOptions returns the product, its version, the repository's texts of licences, and boardsmith's version.
@@ -146,7 +146,7 @@ func toolchainNotices(ctx context.Context, mapFile string) (notices []release.Fi
 	}
 	text, err := os.ReadFile(mapFile)
 	if err != nil {
-		return nil, plainfile.Error("read", mapFile, err)
+		return nil, regularfile.Error("read", mapFile, err)
 	}
 
 	seen := map[string]bool{}

@@ -12,7 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
@@ -86,7 +86,7 @@ func reportBaseline(c *console.Console, v reportInputs) error {
 		return fmt.Errorf("BASELINE: %w", err)
 	}
 	p := tuning.Pages{Console: c, ReportInputs: v.ReportInputs}
-	p.Describe = "of " + valuetext.Count(len(b.Results), "measurement")
+	p.Describe = "of " + format.Count(len(b.Results), "measurement")
 	return writeMeasurements(p, report.Measurements{Table: measure.Table{Results: b.Results}})
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -140,13 +140,13 @@ func printRun(j *job, c *connection, from string, outputs []*ndarray.Array, t ti
 		name, own := "output"+strconv.Itoa(i), c.model.Outputs()[i].Name
 		named = append(named, ndarray.Named{Name: name, Array: a})
 
-		text := fmt.Sprintf("%s  %v %s  %s", name, a.DType, ndarray.ShapeString(a.Shape), valuetext.First(a))
+		text := fmt.Sprintf("%s  %v %s  %s", name, a.DType, ndarray.ShapeString(a.Shape), format.First(a))
 		line := jsonlines.Output{
 			Name: name, ModelName: own, DType: a.DType.String(), Shape: shape(a),
-			First: valuetext.Elements(a),
+			First: format.Elements(a),
 		}
 
-		if class, ok := valuetext.ArgMax(a); ok {
+		if class, ok := format.ArgMax(a); ok {
 			text += fmt.Sprintf("  arg-max %d", class)
 			line.ArgMax = &class
 		}
@@ -159,7 +159,7 @@ func printRun(j *job, c *connection, from string, outputs []*ndarray.Array, t ti
 		lines = append(lines, line)
 	}
 
-	r := jsonlines.Run{Image: j.imageLine(c.load.image), Input: from, Outputs: lines, Time: printTime(j.Console, t)}
+	r := jsonlines.Run{Firmware: j.imageLine(c.load.image), Input: from, Outputs: lines, Time: printTime(j.Console, t)}
 	if c.load.resident != nil {
 		r.Load = "ram"
 	}
@@ -195,12 +195,12 @@ func printTime(c *console.Console, t timing) jsonlines.Time {
 		Clock: t.clock.String(), Samples: st.N, Mean: st.Mean, Median: st.Median, Min: st.Min, Max: st.Max,
 	}
 
-	text := "1 sample: " + valuetext.Seconds(st.Mean) // of which there is no interval
+	text := "1 sample: " + format.Seconds(st.Mean) // of which there is no interval
 	if st.N > 1 {
 		r.Low95, r.High95 = &st.Low, &st.High
 		text = fmt.Sprintf("%d samples: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s", st.N,
-			valuetext.Seconds(st.Mean), valuetext.Seconds(st.Median), valuetext.Seconds(st.Min), valuetext.Seconds(st.Max),
-			valuetext.Seconds(st.Low), valuetext.Seconds(st.High))
+			format.Seconds(st.Mean), format.Seconds(st.Median), format.Seconds(st.Min), format.Seconds(st.Max),
+			format.Seconds(st.Low), format.Seconds(st.High))
 	}
 
 	c.Printf("time per inference%s, %s", clockDoubt(t.clock.String()), text)
@@ -216,7 +216,7 @@ func printTime(c *console.Console, t timing) jsonlines.Time {
 func printOperators(c *console.Console, times []executor.OperatorTime) (lines []jsonlines.Operator) {
 	for _, t := range times {
 		median := rpc.StatsOf(t.Samples).Median
-		c.Printf("  %10s  %s", valuetext.Seconds(median), t.Node)
+		c.Printf("  %10s  %s", format.Seconds(median), t.Node)
 		lines = append(lines, jsonlines.Operator{Node: t.Node, Function: t.Name, Median: median})
 	}
 	return lines

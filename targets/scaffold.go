@@ -16,7 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/plainc"
+	"github.com/boardsmith/boardsmith/internal/modelfile"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
@@ -130,7 +130,7 @@ func newModel(ctx context.Context, c *console.Console, v modelNewInputs, functio
 		return err
 	}
 
-	draft, err := plainc.New(ctx, host.Toolchain.CC, c.Abs(from), function)
+	draft, err := modelfile.New(ctx, host.Toolchain.CC, c.Abs(from), function)
 	if err != nil {
 		return err
 	}

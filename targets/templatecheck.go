@@ -11,7 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -134,7 +134,7 @@ func runsSample(ctx context.Context, s *rpc.Session, m *mlf.Model) error {
 		}
 		if !got.Equal(w.Array) {
 			return failure.Errorf(failure.WrongAnswer, "%s is %v %s, %s instead of %s", w.Name, got.DType,
-				ndarray.ShapeString(got.Shape), valuetext.First(got), valuetext.First(w.Array))
+				ndarray.ShapeString(got.Shape), format.First(got), format.First(w.Array))
 		}
 	}
 

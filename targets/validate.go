@@ -12,8 +12,8 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -252,7 +252,7 @@ func printValidation(j *job, r *measure.Result, from string, load modelLoad, fai
 	}
 	printUse(j.Console, r)
 
-	line := jsonlines.Validate{Image: j.imageLine(load.image), Input: from, Report: r}
+	line := jsonlines.Validate{Firmware: j.imageLine(load.image), Input: from, Report: r}
 	if o.Labelled() {
 		percent := 100 * o.Accuracy()
 		line.Accuracy = &percent
@@ -277,7 +277,7 @@ func printValidation(j *job, r *measure.Result, from string, load modelLoad, fai
 // printUse prints cost and memory.
 func printUse(c *console.Console, r *measure.Result) {
 	cost := r.Cost
-	c.Printf("cost per inference, %s: median %v, min %s, max %s", valuetext.Count(cost.Samples, "run"), cost,
+	c.Printf("cost per inference, %s: median %v, min %s, max %s", format.Count(cost.Samples, "run"), cost,
 		cost.Text(cost.Min), cost.Text(cost.Max))
 	if cost.Unit != measure.Instructions && cost.Resolution > 0 {
 		c.Printf("  in counts of the timer, %.0f per second: median %.0f, min %.0f, max %.0f", 1/cost.Resolution,
@@ -309,7 +309,7 @@ func writeReport(path string, r *measure.Result) error {
 	if err != nil {
 		return err
 	}
-	if err := plainfile.Write(path, append(data, '\n'), 0o644); err != nil {
+	if err := regularfile.Write(path, append(data, '\n'), 0o644); err != nil {
 		return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", err)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
@@ -126,7 +126,7 @@ func wearLine(sectors []device.SectorWear) string {
 		number += fmt.Sprintf("-%d", s.Index+last)
 	}
 
-	text := fmt.Sprintf("  %-8s %9s  0x%08x %7s %6d erases", s.Region, number, s.Addr, valuetext.Bytes(int64(s.Size)),
+	text := fmt.Sprintf("  %-8s %9s  0x%08x %7s %6d erases", s.Region, number, s.Addr, format.Bytes(int64(s.Size)),
 		s.Erases)
 
 	if s.Rated > 0 {

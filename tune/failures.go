@@ -6,7 +6,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/toolwords"
+	"github.com/boardsmith/boardsmith/internal/diagnostics"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -34,7 +34,7 @@ func buildFailure(err error) *Failure {
 	var tool *project.ToolError
 	// A compiler that names no code may have failed by the computer's fault.
 	if errors.As(err, &tool) && (f.Class == failure.Compile || f.Class == failure.Link) &&
-		!toolwords.NamesCode(tool.Error()) {
+		!diagnostics.NamesCode(tool.Error()) {
 		f.suspected = f.Class
 		f.Class, f.Blame, f.Retry = failure.Host, BlameHost, true
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
-	"github.com/boardsmith/boardsmith/tune/internal/timegate"
+	"github.com/boardsmith/boardsmith/tune/internal/cpulock"
 )
 
 // A firmware builds the firmware of one kind of board: without candidates for each layout, and with candidates or
@@ -31,7 +31,7 @@ type firmware struct {
 	board     *boards.Board
 	spec      project.Spec // without candidates and options
 	toolchain string       // see setToolchain
-	gate      *timegate.Gate
+	gate      *cpulock.Gate
 	closed    <-chan struct{} // closed with the run
 	onLayout  func(*layout)   // called for each layout after the first, so that a board takes it
 	wanted    chan struct{}   // closed when something is to be measured: before, no board is opened

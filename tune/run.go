@@ -12,7 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/tune/internal/timegate"
+	"github.com/boardsmith/boardsmith/tune/internal/cpulock"
 )
 
 // A Run measures candidates and stores their results in a folder. A run that was stopped at any moment can be
@@ -22,7 +22,7 @@ type Run struct {
 	desk  *device.Desk
 	o     Options
 	store *store
-	gate  timegate.Gate // of compilers, and of measurements on this computer's processors
+	gate  cpulock.Gate // of compilers, and of measurements on this computer's processors
 
 	schedulers map[string]*scheduler // by the name of the kind of board
 	boards     sync.WaitGroup

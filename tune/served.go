@@ -19,8 +19,8 @@ import (
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/serve"
+	"github.com/boardsmith/boardsmith/tune/internal/cpulock"
 	"github.com/boardsmith/boardsmith/tune/internal/record"
-	"github.com/boardsmith/boardsmith/tune/internal/timegate"
 )
 
 // A servedBoard is one board with firmware beside which modules are loaded: into RAM, or else in firmware of their own.
@@ -71,7 +71,7 @@ func OpenBoard(ctx context.Context, dir string, desk *device.Desk, word string, 
 	// The firmware is used after this call: the end of ctx does not close it.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	f := &firmware{
-		kind: kind.Name, dir: dir, o: &o, board: kind, gate: &timegate.Gate{}, boards: 1, closed: running.Done(),
+		kind: kind.Name, dir: dir, o: &o, board: kind, gate: &cpulock.Gate{}, boards: 1, closed: running.Done(),
 		onLayout: func(*layout) {},
 	}
 	b := &servedBoard{

@@ -11,7 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/allocation"
+	"github.com/boardsmith/boardsmith/internal/operatormemory"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -95,7 +95,7 @@ type modelDevice struct {
 	longest     int64 // bytes of the longest message that the device must buffer as a whole
 	longestCall string
 
-	steps map[string][]int64 // what functions allocate while they run, as of allocation.Workspace
+	steps map[string][]int64 // what functions allocate while they run, as of operatormemory.Workspace
 }
 
 func newModelDevice(sizes runtimeSizes, packet int64, log uint, place boards.Place) *modelDevice {
@@ -192,7 +192,7 @@ func (d *modelDevice) run(name string) {
 	var pieces []int64
 
 	for _, bytes := range d.steps[name] {
-		if last := len(pieces) - 1; bytes == allocation.Free {
+		if last := len(pieces) - 1; bytes == operatormemory.Free {
 			d.arena.give(pieces[last])
 			pieces = pieces[:last]
 			continue
@@ -349,7 +349,7 @@ type ArenaNeed struct {
 	Packet int64  // bytes of the longest message
 	Call   string // the purpose of that message
 
-	workspace *allocation.Workspace
+	workspace *operatormemory.Workspace
 
 	pages map[uint]int64 // by the logarithm of their size
 	fixed int64          // bytes in addition to the pages
@@ -378,7 +378,7 @@ func needOf(class int, place boards.Place, a *mlf.Archive, m *mlf.Model, packet 
 	}
 
 	n := ArenaNeed{pages: map[uint]int64{}, fixed: sizes.Manager}
-	n.workspace = allocation.Of(a, m)
+	n.workspace = operatormemory.Of(a, m)
 
 	// The size of pages follows from the size of the arena, which is not known yet.
 	for _, log := range pageLogs {

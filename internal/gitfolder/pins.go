@@ -14,7 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 )
 
 const pinsFormat = 1
@@ -113,7 +113,7 @@ func (s *Store) pin(ctx context.Context, r Ref, commit string) error {
 	}
 
 	if err := os.MkdirAll(filepath.Dir(s.Pins), 0o755); err != nil {
-		return plainfile.Error("write", s.Pins, err)
+		return regularfile.Error("write", s.Pins, err)
 	}
-	return plainfile.Error("write", s.Pins, plainfile.Write(s.Pins, append(data, '\n'), 0o644))
+	return regularfile.Error("write", s.Pins, regularfile.Write(s.Pins, append(data, '\n'), 0o644))
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 )
 
 // A Store is a folder of fetched commits. Several processes may use it at once. It may be deleted at any time: what is
@@ -133,7 +133,7 @@ func pointerIn(dir string) (pointer string, err error) {
 		pointer = filepath.ToSlash(below)
 		return cmp.Or(err, fs.SkipAll)
 	})
-	return pointer, plainfile.Error("read", dir, err)
+	return pointer, regularfile.Error("read", dir, err)
 }
 
 // Update looks up the commit that a branch or tag has on its server, fetches it unless it is there, and replaces the
@@ -213,7 +213,7 @@ func digest(dir string) (string, error) {
 			return err
 		}
 
-		f, err := plainfile.Open(name)
+		f, err := regularfile.Open(name)
 		if err != nil {
 			return err
 		}
@@ -283,7 +283,7 @@ func (s *Store) fetch(ctx context.Context, url, revision, commit string) (string
 
 	temporary := filepath.Join(s.Dir, key(url)+temporarySuffix)
 	if err := os.RemoveAll(temporary); err != nil { // a killed process left it
-		return "", plainfile.Error("remove", temporary, err)
+		return "", regularfile.Error("remove", temporary, err)
 	}
 	defer os.RemoveAll(temporary)
 	if err := s.write(ctx, r, commit, temporary); err != nil {
@@ -297,9 +297,9 @@ func (s *Store) fetch(ctx context.Context, url, revision, commit string) (string
 
 	to := s.place(url, commit)
 	if err := os.RemoveAll(to); err != nil { // damaged
-		return "", plainfile.Error("replace", to, err)
+		return "", regularfile.Error("replace", to, err)
 	}
-	return commit, plainfile.Error("write", to, os.Rename(filepath.Join(temporary, "whole"), to))
+	return commit, regularfile.Error("write", to, os.Rename(filepath.Join(temporary, "whole"), to))
 }
 
 // write makes the folder temporary, with the files and their record in whole.
@@ -307,12 +307,12 @@ func (s *Store) write(ctx context.Context, r *remote, commit, temporary string) 
 	whole := filepath.Join(temporary, "whole")
 	files := filepath.Join(whole, filesFolder)
 	if err := os.MkdirAll(files, 0o755); err != nil {
-		return plainfile.Error("write", files, err)
+		return regularfile.Error("write", files, err)
 	}
 
 	root, err := os.OpenRoot(files)
 	if err != nil {
-		return plainfile.Error("write", files, err)
+		return regularfile.Error("write", files, err)
 	}
 
 	c := &checkout{root: root, objects: temporary, left: cmp.Or(s.MaxBytes, defaultMaxBytes), links: map[string]string{}}
@@ -326,7 +326,7 @@ func (s *Store) write(ctx context.Context, r *remote, commit, temporary string) 
 
 	sum, err := digest(files)
 	if err != nil {
-		return plainfile.Error("read", files, err)
+		return regularfile.Error("read", files, err)
 	}
 	data, err := json.MarshalIndent(record{r.url, commit, sum}, "", "  ")
 	if err != nil {
@@ -334,7 +334,7 @@ func (s *Store) write(ctx context.Context, r *remote, commit, temporary string) 
 	}
 
 	at := filepath.Join(whole, recordFile)
-	return plainfile.Error("write", at, os.WriteFile(at, append(data, '\n'), 0o644))
+	return regularfile.Error("write", at, os.WriteFile(at, append(data, '\n'), 0o644))
 }
 
 const (
@@ -346,7 +346,7 @@ const (
 func (s *Store) sweep() error {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {
-		return plainfile.Error("read", s.Dir, err)
+		return regularfile.Error("read", s.Dir, err)
 	}
 
 	for _, e := range entries {
@@ -367,13 +367,13 @@ func (s *Store) sweep() error {
 // lock waits for a lock in the store's folder.
 func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error) {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
-		return nil, plainfile.Error("make", s.Dir, err)
+		return nil, regularfile.Error("make", s.Dir, err)
 	}
 
 	for {
 		f, err := filelock.Open(s.lockOf(name))
 		if err != nil {
-			return nil, plainfile.Error("lock", s.Dir, err)
+			return nil, regularfile.Error("lock", s.Dir, err)
 		}
 		if f != nil {
 			return func() { _ = filelock.Release(f) }, nil

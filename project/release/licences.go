@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/project/release/internal/spdx"
 )
 
@@ -84,7 +84,7 @@ func licenceText(id string, texts []licenceFile, folders []string) ([]byte, erro
 	for _, folder := range folders {
 		text, err := textIn(os.DirFS(folder), ".", id)
 		if text != nil || err != nil {
-			return text, plainfile.Error("read", folder, err)
+			return text, regularfile.Error("read", folder, err)
 		}
 	}
 

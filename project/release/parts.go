@@ -18,14 +18,14 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/internal/library"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/builddir"
 	"github.com/boardsmith/boardsmith/project/internal/buildenv"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 	"github.com/boardsmith/boardsmith/project/release/internal/spdx"
 )
@@ -151,7 +151,7 @@ func originOf(s *projectfile.State, name, sum string) origin {
 	case s.Template.Landmarks.Folders.InModel(name):
 		return origin{kind: partModelCode, name: s.Model.ModelName}
 	case s.Template.Landmarks.Folders.InRuntime(name):
-		return origin{kind: partRuntime, name: runtimeName, shipped: blueprint.IsShipped(sum)}
+		return origin{kind: partRuntime, name: runtimeName, shipped: templatefile.IsShipped(sum)}
 	case first == generator.Libraries:
 		return libraryOrigin(s, rest)
 	case first == generator.Board:
@@ -159,7 +159,7 @@ func originOf(s *projectfile.State, name, sum string) origin {
 	case slices.Contains(s.Template.Generate, name):
 		return origin{kind: partGenerated, name: s.Board.Name, licence: generatedLicence}
 	}
-	o := origin{kind: partTemplate, name: s.Template.Name, shipped: blueprint.IsShipped(sum)}
+	o := origin{kind: partTemplate, name: s.Template.Name, shipped: templatefile.IsShipped(sum)}
 
 	// Unchanged shipped files are boardsmith's, wherever the template is from.
 	if from := s.Template.Origin; from != nil && !o.shipped {
@@ -196,7 +196,7 @@ func (o *origin) addLicence(t *workdir.Tree, name string) error {
 }
 
 func licenceOf(t *workdir.Tree, name string) (string, error) {
-	f, err := t.Root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|plainfile.NoWait, 0)
+	f, err := t.Root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|regularfile.NoWait, 0)
 	if err != nil {
 		return "", t.Error("read", name, err)
 	}
@@ -290,7 +290,7 @@ func licenceIn(name string) string {
 
 // readLicence reads a file, or nothing if it is a folder, such as LICENSES.
 func readLicence(t *workdir.Tree, name string) ([]byte, error) {
-	f, err := t.Root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|plainfile.NoWait, 0)
+	f, err := t.Root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|regularfile.NoWait, 0)
 	if err != nil {
 		return nil, t.Error("read", name, err)
 	}

@@ -21,8 +21,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
-	"github.com/boardsmith/boardsmith/internal/files/wholefolder"
+	"github.com/boardsmith/boardsmith/internal/files/atomicfolder"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -30,7 +30,7 @@ import (
 const (
 	aboutFile  = "release.json"
 	sbomFile   = "sbom.cdx.json"
-	sumsFile   = wholefolder.SumsFile
+	sumsFile   = atomicfolder.SumsFile
 	readmeFile = "README.md"
 )
 
@@ -38,7 +38,7 @@ const (
 const aboutFormat = 1
 
 // A File is one file of a release: a slash path in it, and its bytes.
-type File = wholefolder.File
+type File = atomicfolder.File
 
 // A Release is the content of a release's folder.
 type Release struct {
@@ -104,7 +104,7 @@ func Of(p *project.Project, i *image.Image, o Options) (*Release, error) {
 		}
 		data, err := os.ReadFile(f.path)
 		if err != nil {
-			return nil, plainfile.Error("read", f.path, err)
+			return nil, regularfile.Error("read", f.path, err)
 		}
 		r.add(f.name, data)
 	}
@@ -173,7 +173,7 @@ func (r *Release) complete(o Options, a about, parts []part, texts []licenceFile
 		return fmt.Errorf("%s: %w", aboutFile, err)
 	}
 	r.add(aboutFile, append(text, '\n'))
-	r.Files = append(r.Files, wholefolder.Sums(r.Files))
+	r.Files = append(r.Files, atomicfolder.Sums(r.Files))
 	slices.SortFunc(r.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
@@ -207,19 +207,19 @@ func (r *Release) digest(name string) string {
 func (r *Release) Digest() string { return r.digest(sumsFile) }
 
 // Matches reports whether the folder has exactly these files.
-func (r *Release) Matches(dir string) bool { return wholefolder.Has(dir, r.Files) }
+func (r *Release) Matches(dir string) bool { return atomicfolder.Has(dir, r.Files) }
 
 // Write writes the release to a new folder, which appears with all files or not at all. The folder may exist if it is
 // empty or, with replace, if it is a release and nothing else, which is then removed. Errors have class config
 // unless ctx ends; nothing is replaced then.
 func (r *Release) Write(ctx context.Context, dir string, replace bool) error {
-	return wholefolder.Write(ctx, dir, r.Files, func() error {
-		listed, err := wholefolder.Listed(dir)
+	return atomicfolder.Write(ctx, dir, r.Files, func() error {
+		listed, err := atomicfolder.Listed(dir)
 		if err != nil {
 			return err
 		}
 
-		foreign, err := wholefolder.Foreign(dir, listed)
+		foreign, err := atomicfolder.Foreign(dir, listed)
 		_, isRelease := listed[aboutFile]
 
 		switch {

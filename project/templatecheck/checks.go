@@ -171,7 +171,7 @@ func (c *checking) checkELFParts() error {
 		return nil // there is no image, or none with parts
 	}
 	defer f.Close()
-	return imagecheck.Image{Template: &c.state.Template.Blueprint, Board: c.p.Board()}.CheckParts(f)
+	return imagecheck.Program{Template: &c.state.Template.Description, Board: c.p.Board()}.CheckParts(f)
 }
 
 // needsMemory returns an error for skipping a check that is only for a board with a memory map.

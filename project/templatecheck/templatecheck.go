@@ -21,10 +21,10 @@ import (
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/builddir"
 	"github.com/boardsmith/boardsmith/project/internal/buildenv"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -100,7 +100,7 @@ type checking struct {
 	home    string // a temporary folder
 	builder *project.Builder
 	fresh   *project.Builder // builds once more from nothing, and compares
-	found   *blueprint.Template
+	found   *templatefile.Template
 	p       *project.Project
 	state   *projectfile.State // of p, as generated
 	image   *image.Image       // of the first build
@@ -224,7 +224,7 @@ func (c *checking) all(ctx context.Context, done func(Check)) (first error) {
 // is for the temporary folder.
 func (c *checking) advice(of check, err error) string {
 	var tool *buildenv.ToolError
-	if errors.As(err, &tool) && !strings.Contains(tool.NextStep(), blueprint.TemplateFile) {
+	if errors.As(err, &tool) && !strings.Contains(tool.NextStep(), templatefile.TemplateFile) {
 		words := []string{failure.Option("Spec.Board", c.Board), failure.Option("Spec.Template", c.Template)}
 		if c.trying != "" {
 			words = append(words, failure.Option("Spec.Options", c.trying))
@@ -275,7 +275,7 @@ func (c *checking) newBuild(s *projectfile.State, t *workdir.Tree) *builddir.Bui
 	return &builddir.Build{
 		State: s, Tree: t, Log: hclog.NewNullLogger(), Jobs: cmp.Or(c.builder.Jobs, runtime.NumCPU()),
 		Env: buildenv.Env{
-			Template: &s.Template.Blueprint, Board: s.Board.Name, Dir: t.Dir, Variables: c.builder.Variables,
+			Template: &s.Template.Description, Board: s.Board.Name, Dir: t.Dir, Variables: c.builder.Variables,
 			Programs: c.builder.Programs, Tools: &buildenv.Tools{},
 		},
 	}

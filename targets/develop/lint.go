@@ -127,7 +127,7 @@ func otherSystems(dir string) []check {
 		argv: []string{
 			"go", "test", "-short", "-count=1", "-exec=" + wine, "./boards", "./cache", "./examples/samples", "./executor",
 			"./failure", "./flasher", "./device/internal/faultimage", "./internal/framing", "./internal/paramblob",
-			"./internal/tvmrpc", "./internal/allocation", "./mlf", "./ndarray", "./rpc", "./rpc/fault", "./transport",
+			"./internal/tvmrpc", "./internal/operatormemory", "./mlf", "./ndarray", "./rpc", "./rpc/fault", "./transport",
 		},
 	}}
 

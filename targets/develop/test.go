@@ -36,7 +36,7 @@ var longest = []string{
 var raced = []string{
 	"./cache", "./flasher", "./project/internal/builddir", "./targets/internal/console", "./internal/command",
 	"./device/internal/desk", "./internal/files/filelock", "./device/internal/ledger", "./internal/sourcetree",
-	"./tune/internal/timegate", "./project/internal/workdir", "./rpc", "./transport", "./tune/internal/schedule",
+	"./tune/internal/cpulock", "./project/internal/workdir", "./rpc", "./transport", "./tune/internal/schedule",
 }
 
 func (r *repository) test(ctx context.Context) error {

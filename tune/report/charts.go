@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 )
 
 // A tone is a colour on a light and on a dark page, as #RRGGBB in capitals. Charts are drawn with the light one, which
@@ -86,7 +86,7 @@ func ticks(low, high float64) []plot.Tick {
 
 	for i, tick := range all {
 		if tick.Label != "" {
-			all[i].Label = valuetext.Thousands(tick.Value)
+			all[i].Label = format.Thousands(tick.Value)
 		}
 	}
 	return all

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
@@ -42,7 +42,7 @@ func csvRow(r tune.Result) (row []string) {
 	}
 
 	if f := r.Failure; f != nil {
-		failed = []any{f.Class, f.Blame, f.Retry, valuetext.NoFormula(f.Message)}
+		failed = []any{f.Class, f.Blame, f.Retry, format.NoFormula(f.Message)}
 	}
 
 	for _, cell := range slices.Concat(

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/measure"
 )
 
@@ -124,7 +124,7 @@ func modelOf(n int, r, old *measure.Result, l measure.Limits, parts []string) (s
 	if len(r.StackPath) > 0 {
 		s.Blocks = append(s.Blocks, block{
 			Title: "Deepest calls", Tree: tree(r.StackPath),
-			Text: "The stack takes " + valuetext.Thousands(float64(r.Stack)) + " bytes at worst:",
+			Text: "The stack takes " + format.Thousands(float64(r.Stack)) + " bytes at worst:",
 		})
 	}
 	if old != nil {
@@ -211,7 +211,7 @@ func partsFigure(r, old *measure.Result, parts []string) figure {
 }
 
 // thousands returns a number of bytes as text.
-func thousands(n int64) string { return valuetext.Thousands(float64(n)) }
+func thousands(n int64) string { return format.Thousands(float64(n)) }
 
 // otherParts stands for the parts that have no colour of their own.
 const otherParts = "all other parts"

@@ -10,7 +10,7 @@ import (
 	"reflect"
 
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 )
 
 //go:embed page.html
@@ -106,7 +106,7 @@ func (t *table) add(cells ...any) {
 	number := reflect.TypeFor[float64]()
 	for i, c := range cells {
 		if v := reflect.ValueOf(c); v.CanConvert(number) {
-			row[i] = valuetext.Thousands(v.Convert(number).Float())
+			row[i] = format.Thousands(v.Convert(number).Float())
 		} else {
 			row[i] = printable(fmt.Sprint(c))
 		}
@@ -117,5 +117,5 @@ func (t *table) add(cells ...any) {
 
 // Numbers returns the columns that are aligned to the right.
 func (t table) Numbers() map[int]bool {
-	return valuetext.NumberColumns(append([][]string{t.Head}, t.Rows...))
+	return format.NumberColumns(append([][]string{t.Head}, t.Rows...))
 }

@@ -18,7 +18,7 @@ import (
 	"unicode"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/tune"
 )
@@ -101,7 +101,7 @@ func TestCSVIsGolden(t *testing.T) {
 	}
 	for _, c := range []struct{ text, want string }{{"=1+1", "'=1+1"}, {"\tx", "'\tx"}, {"a=1", "a=1"}, {"", ""}} {
 		t.Run(c.text, func(t *testing.T) {
-			if got := valuetext.NoFormula(c.text); got != c.want {
+			if got := format.NoFormula(c.text); got != c.want {
 				t.Errorf("%q becomes %q, want %q", c.text, got, c.want)
 			}
 		})

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
@@ -51,7 +51,7 @@ func WriteTable(w io.Writer, results []tune.Result, n int) error {
 
 func writeColumns(b *strings.Builder, t *table) {
 	rows := append([][]string{t.Head}, t.Rows...)
-	for _, line := range valuetext.Columns(rows, slices.Collect(maps.Keys(t.Numbers()))) {
+	for _, line := range format.Columns(rows, slices.Collect(maps.Keys(t.Numbers()))) {
 		b.WriteString(strings.TrimRight("  "+line, " ") + "\n")
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/tune"
-	"github.com/boardsmith/boardsmith/tune/internal/timegate"
+	"github.com/boardsmith/boardsmith/tune/internal/cpulock"
 )
 
 // A Network is a model whose operators' compiler flags are searched. Spec, with Board and the model, and Inputs must be
@@ -158,7 +158,7 @@ type networkSearch struct {
 	Network
 	store *store
 	idle  chan *networkPlace // places that are not in use
-	gate  timegate.Gate      // of builds, and of measurements with this computer's clock
+	gate  cpulock.Gate       // of builds, and of measurements with this computer's clock
 
 	files []string         // the model's C files with loops, if there are several
 	want  []*ndarray.Array // expected outputs; nil: not compared

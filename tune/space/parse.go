@@ -16,7 +16,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -242,7 +242,7 @@ func (r *reader) readConstraint(i int) error {
 }
 
 func readFile(path string, limit int64) ([]byte, error) {
-	f, err := plainfile.Open(path)
+	f, err := regularfile.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/plainc"
+	"github.com/boardsmith/boardsmith/internal/modelfile"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -50,7 +50,7 @@ func (s *Space) Plain() ([]Source, error) {
 	files := []Source{
 		{w.Function + ".h", header},
 		{w.Function + ".c", w.source(prototype)},
-		{plainc.File, append(description, '\n')},
+		{modelfile.File, append(description, '\n')},
 	}
 
 	if w.Examples != "" {
@@ -61,7 +61,7 @@ func (s *Space) Plain() ([]Source, error) {
 }
 
 type plainWriter struct {
-	plainc.Description
+	modelfile.Description
 	space      *Space
 	called     string   // the kernel's function
 	parameters []string // in C
@@ -108,9 +108,9 @@ func (w *plainWriter) describe() error {
 func (w *plainWriter) add(i int, a Arg) error {
 	name, shape := fmt.Sprintf("argument%d", i), append([]int64{}, a.Shape...)
 
-	v := plainc.Value{Output: name, DType: a.DType.String(), Shape: shape}
+	v := modelfile.Value{Output: name, DType: a.DType.String(), Shape: shape}
 
-	ctype, content := plainc.Elements[v.DType], a.Want
+	ctype, content := modelfile.Elements[v.DType], a.Want
 	switch {
 	case a.Data != nil && a.Want != nil:
 		return fmt.Errorf("argument %d: a pointer is an input or an output, not both", i+1)
@@ -127,7 +127,7 @@ func (w *plainWriter) add(i int, a Arg) error {
 		}
 	}
 
-	w.Arguments = append(w.Arguments, plainc.Argument{Value: v})
+	w.Arguments = append(w.Arguments, modelfile.Argument{Value: v})
 	w.parameters, w.passed = append(w.parameters, parameter), append(w.passed, passed)
 
 	if content != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 )
 
 // FileFormat is the format of desk.json.
@@ -76,8 +76,8 @@ func (f *File) Write(path string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err := plainfile.Write(path, append(data, '\n'), 0o644); err != nil {
-		return plainfile.Error("write", path, err)
+	if err := regularfile.Write(path, append(data, '\n'), 0o644); err != nil {
+		return regularfile.Error("write", path, err)
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
-// An Image holds the parts of an ELF file that explain faults. Only one goroutine at a time may use it.
-type Image struct {
+// An DebugInfo holds the parts of an ELF file that explain faults. Only one goroutine at a time may use it.
+type DebugInfo struct {
 	file      *elf.File
 	dwarf     *dwarf.Data // nil without debugging information
 	calls     callFrames
@@ -38,8 +38,8 @@ const maxFrames = 64
 
 // Read reads an ELF file, which must stay open while the image is used. The landmarks are those of the image's
 // template; without them, Explain finds no operator. Errors: damaged sections.
-func Read(f *elf.File, landmarks firmware.Landmarks) (*Image, error) {
-	m := &Image{file: f, folders: landmarks.Folders}
+func Read(f *elf.File, landmarks firmware.Landmarks) (*DebugInfo, error) {
+	m := &DebugInfo{file: f, folders: landmarks.Folders}
 	for _, s := range landmarks.Stacks {
 		if r, ok := s.Find(f); ok {
 			m.stacks = append(m.stacks, r.Start)
@@ -49,7 +49,7 @@ func Read(f *elf.File, landmarks firmware.Landmarks) (*Image, error) {
 	return m, m.read()
 }
 
-func (m *Image) read() (err error) {
+func (m *DebugInfo) read() (err error) {
 	m.calls = callFrames{order: m.file.ByteOrder, word: 4}
 	if m.file.Class == elf.ELFCLASS64 {
 		m.calls.word = 8
@@ -104,7 +104,7 @@ func (m *Image) read() (err error) {
 }
 
 // withoutThumb returns an instruction's address without the Thumb bit.
-func (m *Image) withoutThumb(pc uint64) uint64 {
+func (m *DebugInfo) withoutThumb(pc uint64) uint64 {
 	if m.file.Machine == elf.EM_ARM {
 		return pc &^ 1
 	}
@@ -112,11 +112,11 @@ func (m *Image) withoutThumb(pc uint64) uint64 {
 }
 
 // IsCode reports whether there are instructions at an address.
-func (m *Image) IsCode(pc uint64) bool { return m.codeBefore(pc, 0) != nil }
+func (m *DebugInfo) IsCode(pc uint64) bool { return m.codeBefore(pc, 0) != nil }
 
 // codeBefore returns the n bytes of instructions before an address, or nil unless the address is inside or at the end
 // of instructions.
-func (m *Image) codeBefore(pc uint64, n uint64) []byte {
+func (m *DebugInfo) codeBefore(pc uint64, n uint64) []byte {
 	for _, c := range m.code {
 		size, offset := uint64(len(c.bytes)), pc-c.start
 		if pc >= c.start && offset <= size && offset >= n && (n > 0 || offset < size) {
@@ -127,7 +127,7 @@ func (m *Image) codeBefore(pc uint64, n uint64) []byte {
 }
 
 // FramesAt returns function, file and line of an address, after the functions inlined there.
-func (m *Image) FramesAt(pc uint64) []fault.Frame {
+func (m *DebugInfo) FramesAt(pc uint64) []fault.Frame {
 	frame := fault.Frame{PC: pc, Function: m.functionName(pc)}
 	if m.dwarf == nil {
 		return []fault.Frame{frame}
@@ -162,7 +162,7 @@ func (m *Image) FramesAt(pc uint64) []fault.Frame {
 }
 
 // functionName returns the name of the function at pc, or "".
-func (m *Image) functionName(pc uint64) string {
+func (m *DebugInfo) functionName(pc uint64) string {
 	for _, s := range slices.Backward(m.functions) {
 		if s.Value > pc {
 			continue
@@ -180,7 +180,7 @@ func (m *Image) functionName(pc uint64) string {
 }
 
 // entriesAt finds the compilation unit and the function at pc, followed by those inlined into each other there.
-func (m *Image) entriesAt(pc uint64) (unit *dwarf.Entry, nest []*dwarf.Entry) {
+func (m *DebugInfo) entriesAt(pc uint64) (unit *dwarf.Entry, nest []*dwarf.Entry) {
 	r := m.dwarf.Reader()
 	var current *dwarf.Entry
 	for {
@@ -206,7 +206,7 @@ func (m *Image) entriesAt(pc uint64) (unit *dwarf.Entry, nest []*dwarf.Entry) {
 const maxNest = 64
 
 // inlinedAt reads the children of r's last entry and returns the inlined functions that contain pc.
-func (m *Image) inlinedAt(r *dwarf.Reader, pc uint64, depth int) []*dwarf.Entry {
+func (m *DebugInfo) inlinedAt(r *dwarf.Reader, pc uint64, depth int) []*dwarf.Entry {
 	for {
 		e, err := r.Next()
 		if err != nil || e == nil || e.Tag == 0 || depth > maxNest {
@@ -231,7 +231,7 @@ func (m *Image) inlinedAt(r *dwarf.Reader, pc uint64, depth int) []*dwarf.Entry 
 }
 
 // covers reports whether pc is part of e. Code that the linker removed has address 0 or 1.
-func (m *Image) covers(e *dwarf.Entry, pc uint64) bool {
+func (m *DebugInfo) covers(e *dwarf.Entry, pc uint64) bool {
 	ranges, err := m.dwarf.Ranges(e)
 	if err != nil {
 		return false
@@ -245,7 +245,7 @@ func (m *Image) covers(e *dwarf.Entry, pc uint64) bool {
 }
 
 // nameOf returns a function's name, for an inlined one from its origin.
-func (m *Image) nameOf(e *dwarf.Entry) string {
+func (m *DebugInfo) nameOf(e *dwarf.Entry) string {
 	// The name may be in the abstract origin, or in that one's specification.
 	for range 4 {
 		if name, ok := e.Val(dwarf.AttrName).(string); ok {

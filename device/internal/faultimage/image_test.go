@@ -81,7 +81,7 @@ func TestFramesMatchAddr2line(t *testing.T) {
 // addressLine is a frame in addr2line's output: the function, then file, line and additional data.
 var addressLine = regexp.MustCompile(`(?m)^(\S+)\n(\S+):(\d+|\?)[^\n]*$`)
 
-func compareAddresses(t *testing.T, p *Image, tool, file string) {
+func compareAddresses(t *testing.T, p *DebugInfo, tool, file string) {
 	t.Helper()
 	step := uint64(1)
 	if p.file.Machine == elf.EM_ARM {
@@ -125,7 +125,7 @@ func compareAddresses(t *testing.T, p *Image, tool, file string) {
 
 // checkOperator checks the operator that an image reports for a fault in the model's function outer, which the
 // runtime's main calls.
-func checkOperator(t *testing.T, p *Image) {
+func checkOperator(t *testing.T, p *DebugInfo) {
 	t.Helper()
 	at := map[string]uint64{}
 	for _, s := range p.functions {

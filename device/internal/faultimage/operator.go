@@ -13,7 +13,7 @@ import (
 
 // Explain returns the call chain at the fault, and the operator in it. called is the name of the function that the host
 // called, or "" if unknown. Frames whose stack is not in the record are omitted.
-func (m *Image) Explain(rec *fault.Record, called string) fault.Explanation {
+func (m *DebugInfo) Explain(rec *fault.Record, called string) fault.Explanation {
 	e := fault.Explanation{Frames: m.frames(rec)}
 	e.Operator = m.operatorIn(e.Frames)
 
@@ -27,7 +27,7 @@ func (m *Image) Explain(rec *fault.Record, called string) fault.Explanation {
 // operatorIn returns the model's operator in a call chain: the outermost function of the model's sources, except
 // the functions that run the whole model. It returns "" if the chain ends before a caller of operators (the runtime
 // or such a function): the outermost function found may then be a callee of the operator.
-func (m *Image) operatorIn(frames []fault.Frame) string {
+func (m *DebugInfo) operatorIn(frames []fault.Frame) string {
 	for i, f := range slices.Backward(frames) {
 		if !m.inOperator(f) || f.Guessed {
 			continue
@@ -48,7 +48,7 @@ func (m *Image) operatorIn(frames []fault.Frame) string {
 }
 
 // inOperator reports whether a frame belongs to an operator or to code that operators call.
-func (m *Image) inOperator(f fault.Frame) bool {
+func (m *DebugInfo) inOperator(f fault.Frame) bool {
 	return m.folders.InModel(f.File) && f.Function != "" && !runsModel(f)
 }
 
@@ -60,7 +60,7 @@ func runsModel(f fault.Frame) bool {
 }
 
 // isOperator reports whether the model has an operator of that name.
-func (m *Image) isOperator(name string) bool {
+func (m *DebugInfo) isOperator(name string) bool {
 	return slices.ContainsFunc(m.functions, func(s elf.Symbol) bool {
 		frames := []fault.Frame(nil)
 		if name != "" && s.Name == name {

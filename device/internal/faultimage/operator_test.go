@@ -32,7 +32,7 @@ func TestOperatorNeedsCaller(t *testing.T) {
 		{"the model's run itself", []fault.Frame{runs, runtime}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := new(Image).operatorIn(c.frames); got != c.want {
+			if got := new(DebugInfo).operatorIn(c.frames); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})

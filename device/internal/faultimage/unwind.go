@@ -16,7 +16,7 @@ type machine struct {
 	sp        uint64
 	lr        uint64 // return address register
 	hasLR     bool
-	afterCall func(m *Image, pc uint64) bool // reports whether a call instruction ends there
+	afterCall func(m *DebugInfo, pc uint64) bool // reports whether a call instruction ends there
 }
 
 var machines = map[elf.Machine]machine{
@@ -48,13 +48,13 @@ func (s stackPart) read(addr uint64) (uint64, bool) {
 }
 
 // frames returns the call chain, innermost first.
-func (m *Image) frames(rec *fault.Record) []fault.Frame {
+func (m *DebugInfo) frames(rec *fault.Record) []fault.Frame {
 	proc, ok := machines[m.file.Machine]
 	if !ok || rec.WordBytes != m.calls.word {
 		return nil
 	}
 
-	u := unwinder{Image: m, machine: proc, bias: m.loadBias(rec)}
+	u := unwinder{DebugInfo: m, machine: proc, bias: m.loadBias(rec)}
 	if rec.SPValid {
 		u.stack = stackPart{m.stackAt(rec), rec.Stack, m.calls.order, m.calls.word}
 	}
@@ -78,7 +78,7 @@ func (m *Image) frames(rec *fault.Record) []fault.Frame {
 
 // stackAt returns the address of the recorded stack: the one that a process records; else sp or, if sp is below a
 // stack by at most a frame (bare.h), the stack's lowest address.
-func (m *Image) stackAt(rec *fault.Record) uint64 {
+func (m *DebugInfo) stackAt(rec *fault.Record) uint64 {
 	const maxFrame, maxStack = 1 << 20, 64 << 10
 	if rec.Arch == fault.ArchProcess && len(rec.More) > 0 {
 		return rec.More[0]
@@ -96,7 +96,7 @@ func (m *Image) stackAt(rec *fault.Record) uint64 {
 }
 
 // loadBias returns the difference between a process's addresses and the ELF file's.
-func (m *Image) loadBias(rec *fault.Record) uint64 {
+func (m *DebugInfo) loadBias(rec *fault.Record) uint64 {
 	if rec.Arch != fault.ArchProcess || rec.Status == 0 {
 		return 0
 	}
@@ -110,7 +110,7 @@ func (m *Image) loadBias(rec *fault.Record) uint64 {
 
 // An unwinder is the state of unwinding.
 type unwinder struct {
-	*Image
+	*DebugInfo
 	machine
 	bias   uint64
 	stack  stackPart
@@ -144,7 +144,7 @@ func (u *unwinder) unwind(pc uint64) {
 			u.end(ret)
 			return
 		}
-		if !u.afterCall(u.Image, pc) { // no return address: it was overwritten
+		if !u.afterCall(u.DebugInfo, pc) { // no return address: it was overwritten
 			u.scan()
 			return
 		}
@@ -164,7 +164,7 @@ func (u *unwinder) leafCaller() (frameState, uint64, bool) {
 		caller[u.sp] += uint64(u.stack.word) // RET pops it
 	}
 
-	if !ok || !u.afterCall(u.Image, u.withoutThumb(ret-u.bias)) {
+	if !ok || !u.afterCall(u.DebugInfo, u.withoutThumb(ret-u.bias)) {
 		return nil, 0, false
 	}
 	return caller, ret, true
@@ -198,7 +198,7 @@ func (u *unwinder) scan() {
 		}
 
 		pc := u.withoutThumb(v - u.bias)
-		if u.IsCode(pc) && u.afterCall(u.Image, pc) {
+		if u.IsCode(pc) && u.afterCall(u.DebugInfo, pc) {
 			u.addFrames(pc-1, true)
 			count++
 		}
@@ -215,7 +215,7 @@ func (u *unwinder) addFrames(pc uint64, guessed bool) {
 }
 
 // afterThumbCall reports whether BL, or BLX of a register, ends at pc (ARMv7-M ARM, A7.7.18 and A7.7.19).
-func afterThumbCall(m *Image, pc uint64) bool {
+func afterThumbCall(m *DebugInfo, pc uint64) bool {
 	if b := m.codeBefore(pc, 4); b != nil {
 		high, low := m.file.ByteOrder.Uint16(b), m.file.ByteOrder.Uint16(b[2:])
 		if high&0xf800 == 0xf000 && low&0xd000 == 0xd000 {
@@ -229,7 +229,7 @@ func afterThumbCall(m *Image, pc uint64) bool {
 
 // afterRISCVCall reports whether JAL or JALR that link to ra, C.JALR, or C.JAL of RV32 ends at pc (unprivileged ISA,
 // 2.5 and 16.4).
-func afterRISCVCall(m *Image, pc uint64) bool {
+func afterRISCVCall(m *DebugInfo, pc uint64) bool {
 	if b := m.codeBefore(pc, 4); b != nil {
 		if op := binary.LittleEndian.Uint32(b); op&0xfff == 0x0ef || op&0x7fff == 0x00e7 {
 			return true
@@ -245,7 +245,7 @@ func afterRISCVCall(m *Image, pc uint64) bool {
 }
 
 // afterX86Call reports whether CALL rel32, or CALL r/m64 of 2 to 7 bytes, ends at pc.
-func afterX86Call(m *Image, pc uint64) bool {
+func afterX86Call(m *DebugInfo, pc uint64) bool {
 	if b := m.codeBefore(pc, 5); b != nil && b[0] == 0xe8 {
 		return true
 	}
@@ -258,7 +258,7 @@ func afterX86Call(m *Image, pc uint64) bool {
 }
 
 // afterA64Call reports whether BL or BLR ends at pc.
-func afterA64Call(m *Image, pc uint64) bool {
+func afterA64Call(m *DebugInfo, pc uint64) bool {
 	b := m.codeBefore(pc, 4)
 	if b == nil {
 		return false

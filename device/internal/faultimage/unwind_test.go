@@ -163,8 +163,8 @@ func FuzzFrames(f *testing.F) {
 }
 
 // A faultImage is an image in memory with code only.
-func faultImage(machine elf.Machine, class elf.Class, at uint64, code []byte) *Image {
-	p := &Image{file: &elf.File{}, code: []codeRange{{at, code}}}
+func faultImage(machine elf.Machine, class elf.Class, at uint64, code []byte) *DebugInfo {
+	p := &DebugInfo{file: &elf.File{}, code: []codeRange{{at, code}}}
 	p.file.Machine, p.file.Class, p.file.ByteOrder = machine, class, binary.LittleEndian
 	p.calls = callFrames{order: binary.LittleEndian, word: 4}
 	if class == elf.ELFCLASS64 {
@@ -407,7 +407,7 @@ func TestChainEndsAtEntry(t *testing.T) {
 // the record.
 func TestLoadBias(t *testing.T) {
 	t.Parallel()
-	p := &Image{file: &elf.File{Progs: []*elf.Prog{
+	p := &DebugInfo{file: &elf.File{Progs: []*elf.Prog{
 		{ProgHeader: elf.ProgHeader{Type: elf.PT_LOAD, Off: 0x1000, Vaddr: 0x402000}},
 		{ProgHeader: elf.ProgHeader{Type: elf.PT_NOTE, Vaddr: 0x403000}},
 		{ProgHeader: elf.ProgHeader{Type: elf.PT_LOAD, Vaddr: 0x400000}},
@@ -453,7 +453,7 @@ func TestSizelessSymbolReachesNext(t *testing.T) {
 // TestRecordedStackAddress: a record's stack begins at sp or at the stack's lowest address.
 func TestRecordedStackAddress(t *testing.T) {
 	t.Parallel()
-	p := &Image{stacks: []uint64{0x20000100, 0x20010000}}
+	p := &DebugInfo{stacks: []uint64{0x20000100, 0x20010000}}
 	for sp, want := range map[uint64]uint64{
 		0x20000200: 0x20000200, 0x1fff0100: 0x20000100, 0x200000f0: 0x20000100,
 		0x20010010: 0x20010010, 0x30000000: 0x30000000,

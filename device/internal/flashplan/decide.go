@@ -23,7 +23,7 @@ type Answer struct {
 
 // Facts are the input of a decision.
 type Facts struct {
-	Image  *Image
+	Image  *Content
 	Answer *Answer      // nil: no answer
 	Entry  ledger.Entry // the ledger's
 	Force  bool         // write all sectors

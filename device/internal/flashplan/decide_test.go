@@ -12,8 +12,8 @@ import (
 )
 
 // threeSectors is an image whose build id is in the last sector.
-func threeSectors() *Image {
-	img := &Image{
+func threeSectors() *Content {
+	img := &Content{
 		Image: &image.Image{BuildID: [16]byte{1}},
 		Parts: firmware.Parts{[]byte("resident"), []byte("model")},
 	}

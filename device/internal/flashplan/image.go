@@ -16,8 +16,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/firmware"
 )
 
-// An Image is the content of the flash for an image, in whole sectors.
-type Image struct {
+// An Content is the content of the flash for an image, in whole sectors.
+type Content struct {
 	*image.Image
 	Sectors []Sector // by address
 	Parts   firmware.Parts
@@ -39,8 +39,8 @@ func (s Sector) Segment() flasher.Segment { return flasher.Segment{Addr: s.Addr,
 // Erased is the value of an erased byte.
 const Erased = firmware.Erased
 
-// ImageOf reads the ELF file. It returns an error for bytes outside the board's flash or in a reserved region.
-func ImageOf(b *boards.Board, i *image.Image) (*Image, error) {
+// ContentOf reads the ELF file. It returns an error for bytes outside the board's flash or in a reserved region.
+func ContentOf(b *boards.Board, i *image.Image) (*Content, error) {
 	f, err := i.ELF()
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func ImageOf(b *boards.Board, i *image.Image) (*Image, error) {
 		return nil, err
 	}
 
-	img := &Image{Image: i}
+	img := &Content{Image: i}
 	for _, l := range loads {
 		if err := img.put(b, l.Addr, l.Data); err != nil {
 			return nil, err
@@ -62,7 +62,7 @@ func ImageOf(b *boards.Board, i *image.Image) (*Image, error) {
 }
 
 // put copies data into the sectors that it overlaps.
-func (img *Image) put(b *boards.Board, addr uint64, data []byte) error {
+func (img *Content) put(b *boards.Board, addr uint64, data []byte) error {
 	for len(data) > 0 {
 		s, err := img.sectorAt(b, addr)
 		if err != nil {
@@ -74,7 +74,7 @@ func (img *Image) put(b *boards.Board, addr uint64, data []byte) error {
 	return nil
 }
 
-func (img *Image) sectorAt(b *boards.Board, addr uint64) (*Sector, error) {
+func (img *Content) sectorAt(b *boards.Board, addr uint64) (*Sector, error) {
 	for i := range img.Sectors {
 		// Below the sector the difference wraps to a large number.
 		if s := &img.Sectors[i]; addr-s.Addr < s.Size {
@@ -96,7 +96,7 @@ func (img *Image) sectorAt(b *boards.Board, addr uint64) (*Sector, error) {
 }
 
 // identify computes the digests, and finds the image's parts and the sector with the build id.
-func (img *Image) identify(f *elf.File, loads []firmware.Segment) error {
+func (img *Content) identify(f *elf.File, loads []firmware.Segment) error {
 	ranges, err := img.Landmarks.FindParts(f, img.Path)
 	if err == nil && len(ranges) == 0 {
 		err = failure.New(failure.Config, "add them to its template.json",
@@ -127,7 +127,7 @@ func (img *Image) identify(f *elf.File, loads []firmware.Segment) error {
 
 // CheckProgrammer returns an error if the image has bytes in flash that the programmer of that name cannot write: each
 // region but that of the code names its programmer.
-func (img *Image) CheckProgrammer(b *boards.Board, name string) error {
+func (img *Content) CheckProgrammer(b *boards.Board, name string) error {
 	for _, s := range img.Sectors {
 		r, _ := b.FlashAt(s.Addr)
 		switch {
@@ -144,8 +144,8 @@ func (img *Image) CheckProgrammer(b *boards.Board, name string) error {
 }
 
 // Blank returns blank flash contents, without reserved regions and those that no programmer can read back.
-func Blank(b *boards.Board) *Image {
-	img := &Image{Image: &image.Image{Board: b.Name}}
+func Blank(b *boards.Board) *Content {
+	img := &Content{Image: &image.Image{Board: b.Name}}
 	for _, r := range b.Memory {
 		if !r.Nonvolatile || r.Reserved || r.VerifiedByFirmware() {
 			continue
@@ -169,7 +169,7 @@ func Blank(b *boards.Board) *Image {
 
 // Job returns the job that writes these sectors and verifies all of the image. It erases the sector with the build
 // id first and writes it last, even if that sector is unchanged.
-func (img *Image) Job(sectors []Sector) flasher.Job {
+func (img *Content) Job(sectors []Sector) flasher.Job {
 	job := flasher.Job{Restart: true}
 	var id *Sector
 	for k := range sectors {
@@ -203,24 +203,24 @@ func (img *Image) Job(sectors []Sector) flasher.Job {
 }
 
 // SetUnreadable marks all sectors as unreadable, for a programmer that only writes complete images.
-func (img *Image) SetUnreadable() {
+func (img *Content) SetUnreadable() {
 	for i := range img.Sectors {
 		img.Sectors[i].Unreadable = true
 	}
 }
 
 // readable returns the sectors that the programmer can read back.
-func (img *Image) readable() []Sector {
+func (img *Content) readable() []Sector {
 	return slices.DeleteFunc(slices.Clone(img.Sectors), func(s Sector) bool { return s.Unreadable })
 }
 
 // HasUnreadable reports whether the programmer cannot read back all of the image.
-func (img *Image) HasUnreadable() bool {
+func (img *Content) HasUnreadable() bool {
 	return slices.ContainsFunc(img.Sectors, func(s Sector) bool { return s.Unreadable })
 }
 
 // Ranges returns the image's sectors as ranges to read, adjacent sectors together, without those that cannot be read.
-func (img *Image) Ranges() (list []flasher.Range) {
+func (img *Content) Ranges() (list []flasher.Range) {
 	for _, s := range img.readable() {
 		if n := len(list); n > 0 && list[n-1].Addr+list[n-1].Size == s.Addr {
 			list[n-1].Size += s.Size
@@ -232,7 +232,7 @@ func (img *Image) Ranges() (list []flasher.Range) {
 }
 
 // DigestsOf returns the digests of the image's readable sectors, by address, in the data of its ranges.
-func (img *Image) DigestsOf(got []flasher.Segment) map[uint64]string {
+func (img *Content) DigestsOf(got []flasher.Segment) map[uint64]string {
 	digests := map[uint64]string{}
 	all := img.readable()
 	for _, part := range got {

@@ -59,11 +59,11 @@ func linked(t *testing.T, script string) (*boards.Board, *image.Image) {
 	}
 }
 
-// TestImageOf: an image becomes whole sectors, with erased bytes around its own, and parts.
-func TestImageOf(t *testing.T) {
+// TestContentOf: an image becomes whole sectors, with erased bytes around its own, and parts.
+func TestContentOf(t *testing.T) {
 	t.Parallel()
 	b, i := linked(t, partsScript)
-	img, err := ImageOf(b, i)
+	img, err := ContentOf(b, i)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,8 +106,8 @@ func TestImageOf(t *testing.T) {
 	}
 }
 
-// TestImageOfErrors: an image that cannot be programmed as it is described is an error.
-func TestImageOfErrors(t *testing.T) {
+// TestContentOfErrors: an image that cannot be programmed as it is described is an error.
+func TestContentOfErrors(t *testing.T) {
 	t.Parallel()
 	elsewhere := func(address string) string { return strings.Replace(partsScript, "0x1010", address, 1) }
 	for _, c := range []struct {
@@ -130,7 +130,7 @@ func TestImageOfErrors(t *testing.T) {
 			if c.change != nil {
 				c.change(i)
 			}
-			_, err := ImageOf(b, i)
+			_, err := ContentOf(b, i)
 			if err == nil || failure.Of(err) == failure.Internal || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -143,7 +143,7 @@ func TestImageOfErrors(t *testing.T) {
 func TestCheckProgrammer(t *testing.T) {
 	t.Parallel()
 	b, i := linked(t, strings.Replace(partsScript, "0x1010", "0x2010", 1))
-	img, err := ImageOf(b, i)
+	img, err := ContentOf(b, i)
 	if err != nil {
 		t.Fatal(err)
 	}

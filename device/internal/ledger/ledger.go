@@ -21,7 +21,7 @@ import (
 	"github.com/moby/sys/atomicwriter"
 
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 )
 
 // errDamaged is wrapped by errors about a ledger file that cannot be parsed.
@@ -254,7 +254,7 @@ func (l *Ledger) Save(e Entry) error {
 		err = l.sync(l.dir)
 	}
 	if err != nil {
-		return fmt.Errorf("ledger: %w", plainfile.Error("write", l.path(e.Device), err))
+		return fmt.Errorf("ledger: %w", regularfile.Error("write", l.path(e.Device), err))
 	}
 	return nil
 }
@@ -293,7 +293,7 @@ func (l *Ledger) Remove(device string) error {
 		err = l.sync(l.dir)
 	}
 	if err != nil {
-		return fmt.Errorf("ledger: %w", plainfile.Error("remove", l.path(device), err))
+		return fmt.Errorf("ledger: %w", regularfile.Error("remove", l.path(device), err))
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/internal/spelling"
 )
 
@@ -121,7 +121,7 @@ func Read(files fs.FS, name string) ([]byte, error) {
 	switch {
 	case err != nil:
 	case !info.Mode().IsRegular():
-		return nil, plainfile.ErrSpecial
+		return nil, regularfile.ErrSpecial
 	case info.Size() > maxBytes:
 		return nil, errors.New("larger than 1 MiB")
 	default:

@@ -22,11 +22,11 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/diagnostics"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
-	"github.com/boardsmith/boardsmith/internal/toolwords"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/buildenv"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
@@ -153,7 +153,7 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File) error 
 	}
 
 	// The linker's message names a file, but the user can only install a package.
-	if !b.r.hasLibrary(&b.State.Board.Board) && toolwords.LibraryMissing.Match(failed.Tail) {
+	if !b.r.hasLibrary(&b.State.Board.Board) && diagnostics.LibraryMissing.Match(failed.Tail) {
 		chain := b.State.Board.Toolchain
 		return &failure.MissingToolError{Tool: "the C library of " + chain.CC, Install: chain.Install}
 	}
@@ -177,7 +177,7 @@ func (b *Build) progress(changed []string) (total int, line func(string)) {
 		words := strings.Fields(line)
 
 		// ninja prints numbers of its own, which count all steps.
-		if m := toolwords.NinjaStep.FindStringSubmatch(line); m != nil {
+		if m := diagnostics.NinjaStep.FindStringSubmatch(line); m != nil {
 			step, _ := strconv.Atoi(m[1]) // digits
 			of, _ := strconv.Atoi(m[2])
 			b.Progress(words[len(words)-1], step, of)
@@ -197,7 +197,7 @@ func (b *Build) progress(changed []string) (total int, line func(string)) {
 // noted returns a function that shows, by the lines that a command prints, the warnings of configure steps, and those
 // of compilers about sources of the user's own: each once.
 func (b *Build) noted() func(line string) {
-	var configure toolwords.Warnings
+	var configure diagnostics.Warnings
 	return func(line string) {
 		text := configure.Ended(line)
 		if b.isOwnWarning(line) {
@@ -231,7 +231,7 @@ func (b *Build) isOwnWarning(line string) bool {
 
 	name := path.Clean(strings.TrimPrefix(m[1], b.Tree.Dir+"/"))
 	digest, input := b.r.inputs[name]
-	return input && !blueprint.IsShipped(digest) && !b.State.Template.Landmarks.Folders.InModel(name)
+	return input && !templatefile.IsShipped(digest) && !b.State.Template.Landmarks.Folders.InModel(name)
 }
 
 // prepareCommands runs the template's commands before the build command, which tool is to run.

@@ -21,9 +21,9 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/testkit"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/buildenv"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
@@ -63,16 +63,16 @@ func newFixture(t *testing.T, more string, files map[string]string) *fixture {
 	tree, err := workdir.Open(dir)
 	testkit.Must(t, err)
 	t.Cleanup(tree.Close)
-	of := blueprint.Blueprint{Build: []string{"sh", "build.sh"}, ELF: "build/firmware.elf", Map: "build/firmware.map"}
+	of := templatefile.Description{Build: []string{"sh", "build.sh"}, ELF: "build/firmware.elf", Map: "build/firmware.map"}
 	state := &projectfile.State{
 		Board: projectfile.Board{Name: "b", Board: boards.Board{Name: "b"}},
-		Files: map[string]string{}, Template: projectfile.Template{Name: "t", Blueprint: of},
+		Files: map[string]string{}, Template: projectfile.Template{Name: "t", Description: of},
 	}
 	state.Board.Toolchain.CC = "own-cc"
 	f := &fixture{t: t, Build: &Build{
 		State: state, Tree: tree, Cache: cache.New(t.TempDir(), cache.Options{}), Log: hclog.NewNullLogger(), Jobs: 1,
 		Env: buildenv.Env{
-			Template: &state.Template.Blueprint, Dir: dir, Programs: []string{tools}, Tools: &buildenv.Tools{},
+			Template: &state.Template.Description, Dir: dir, Programs: []string{tools}, Tools: &buildenv.Tools{},
 		},
 		Progress: func(string, int, int) {}, Explain: func(err error, _ string) error { return err },
 		Check: func(string) error { return nil },
@@ -123,7 +123,7 @@ func sources() map[string]string {
 	return map[string]string{
 		"src/a.c": "a", "src/a.h": "h", "src/link.ld": "l", "CMakeLists.txt": "c", "sub/meson.build": "m",
 		lib0: "0", lib1: "1", "model/codegen/m.h": "h", "model/codegen/x.o": "o", "model/codegen/params.bin": "p",
-		blueprint.OperatorsFile: "O2", blueprint.ConfigFile: "#define A",
+		templatefile.OperatorsFile: "O2", templatefile.ConfigFile: "#define A",
 	}
 }
 
@@ -145,8 +145,8 @@ func TestFolder(t *testing.T) {
 		{"a source", func(f *fixture) { f.write("src/a.c", "b") }, []string{"src/a.c"}},
 		{"a header", func(f *fixture) { f.write("src/a.h", "b") }, []string{"src/a.h"}},
 		{
-			"the configuration", func(f *fixture) { f.write(blueprint.ConfigFile, "#define B") },
-			[]string{blueprint.ConfigFile},
+			"the configuration", func(f *fixture) { f.write(templatefile.ConfigFile, "#define B") },
+			[]string{templatefile.ConfigFile},
 		},
 		{"a source of the model", func(f *fixture) { f.write(lib0, "b") }, []string{lib0}},
 		{"a header of the model", func(f *fixture) { f.write("model/codegen/m.h", "b") }, []string{"model/codegen/m.h"}},
@@ -156,8 +156,8 @@ func TestFolder(t *testing.T) {
 			sorted(models, []string{"model/codegen/params.bin"}),
 		},
 		{
-			"the flags of the model", func(f *fixture) { f.write(blueprint.OperatorsFile, "O3") },
-			sorted(models, configure, []string{blueprint.OperatorsFile}),
+			"the flags of the model", func(f *fixture) { f.write(templatefile.OperatorsFile, "O3") },
+			sorted(models, configure, []string{templatefile.OperatorsFile}),
 		},
 		{
 			"options of the model", func(f *fixture) { f.State.Options.OperatorOpt, f.State.Options.OperatorFlags = "O3", "-x" },
@@ -303,7 +303,7 @@ func TestReads(t *testing.T) {
 		f.State.Template.Env = map[string]string{"TREE": "$TREE", "OUT": "$OUT", "NONE": "$NONE?"}
 		f.State.Template.Outside, f.State.Template.Trees = []string{"$OUT/x.h", "$NONE/x.h"}, []string{"$TREE"}
 		f.State.Template.Reads = []string{"$TREE/../sdk/v*", "$NONE", "~/none*", "$CROSS"}
-		f.State.Template.Tools = []blueprint.Tool{{Name: "own-tool"}}
+		f.State.Template.Tools = []templatefile.Tool{{Name: "own-tool"}}
 		var log strings.Builder
 		f.Log = hclog.New(&hclog.LoggerOptions{Output: &log})
 		isSnap := name == "with a snap"
@@ -450,7 +450,7 @@ func TestNotes(t *testing.T) {
 		{"an input, relative", "src/a.c: No such file", "!no input"},
 		{"the archive", "model.tar: No such file", "!no input"},
 		{"another message", "kept.txt: odd", "!no input"},
-		{"generated", blueprint.ConfigFile + ":1:1: error: no", "!is a copy"},
+		{"generated", templatefile.ConfigFile + ":1:1: error: no", "!is a copy"},
 		{
 			"a copy", "src/a.c:1:1: error: no",
 			"src/a.c is a copy: change it in template t, or beside the board file, and generate again",
@@ -470,10 +470,10 @@ func TestNotes(t *testing.T) {
 			failing := "echo \"" + output + "\" >&2\necho 'make: *** [Makefile:1: x] Error 1' >&2; exit 1\n"
 			f := newFixture(t, failing, map[string]string{
 				"src/a.c": "a", "src/own.c": "o", lib0: "0", "notes/a.txt": "n", "kept.txt": "k", ".hidden": "h",
-				blueprint.ConfigFile: "c", blueprint.StateFile: "s", blueprint.ModelTar: "m", "build/old": "b", "../x": "x",
+				templatefile.ConfigFile: "c", templatefile.StateFile: "s", templatefile.ModelTar: "m", "build/old": "b", "../x": "x",
 			})
 			f.State.Template.Inputs = []string{"build.sh", "src", "model", "crt_config"}
-			names := []string{"src/a.c", "src/own.c", lib0, "kept.txt", blueprint.ConfigFile, blueprint.ModelTar}
+			names := []string{"src/a.c", "src/own.c", lib0, "kept.txt", templatefile.ConfigFile, templatefile.ModelTar}
 			f.State.Files, err = f.Tree.Digests(names)
 			testkit.Must(t, err)
 			f.State.Files["src/own.c"] = "another"
@@ -575,7 +575,7 @@ func TestResults(t *testing.T) {
 		`printf '[{"file": "%s/src/a.c", "directory": "%s/build"}]' "$PWD" "$PWD" >build/compile_commands.json`+"\n",
 		map[string]string{"src/a.c": "a"})
 	f.State.Template.Results = []string{"build/sub/*.a", "build/su*", "build/compile_commands.json"}
-	f.State.Template.Forms = blueprint.Forms{Bin: "build/f.bin", Hex: "build/f.hex"}
+	f.State.Template.Forms = templatefile.Forms{Bin: "build/f.bin", Hex: "build/f.hex"}
 	f.State.Board.Memory = nil
 	results, err := f.build()
 	want := []string{"build/compile_commands.json", "build/firmware.elf", "build/firmware.map", "build/sub/x.a"}
@@ -640,7 +640,7 @@ func TestUpToDate(t *testing.T) {
 	f.State.Template.Env = map[string]string{"KIND": "$KIND", "WORD": "literal"}
 	f.State.Template.Outside, f.State.Template.Trees = []string{"$OUTSIDE/a.h"}, []string{"$TREE"}
 	f.State.Template.Prepare = [][]string{{"true"}}
-	f.State.Template.Tools = []blueprint.Tool{{Name: "own-tool"}}
+	f.State.Template.Tools = []templatefile.Tool{{Name: "own-tool"}}
 	f.State.Board.PostLink.Words = []string{"own-sign", "{out.bin}"}
 	program := func(name, says string) {
 		text := "#!/bin/sh\necho " + says + "\n"
@@ -709,7 +709,7 @@ func TestJobs(t *testing.T) {
 	for range 2 {
 		expect("4")
 	}
-	f.State.Template.Compile = []blueprint.CompileStep{{}}
+	f.State.Template.Compile = []templatefile.CompileStep{{}}
 	f.State.Template.Inputs = []string{"build.sh", "model"}
 	expect("2")
 	f.write(lib0, "1")
@@ -720,7 +720,7 @@ func TestJobs(t *testing.T) {
 // that were asked for.
 func TestForms(t *testing.T) {
 	f := newFixture(t, "mkdir -p build; touch build/f.bin build/f.hex\n", nil)
-	f.State.Template.Forms = blueprint.Forms{Bin: "build/f.bin", Hex: "build/f.hex"}
+	f.State.Template.Forms = templatefile.Forms{Bin: "build/f.bin", Hex: "build/f.hex"}
 	f.State.Board.Memory = []boards.Region{{Name: "flash"}}
 	both := []string{"build/f.bin", "build/f.hex", "build/firmware.elf", "build/firmware.map"}
 	if results, err := f.build(); err != nil || !reflect.DeepEqual(results, both) {
@@ -796,7 +796,7 @@ func TestProgress(t *testing.T) {
 		"echo \"$PWD/src/a.c:1:1: warning: odd\"; echo \"$PWD/other.c:1:1: warning: odd\"\n"+
 		"for i in 1 2; do echo \"CMake Warning at $PWD/a.cmake:1 (message):\" >&2; echo '  odd again' >&2; done\n",
 		map[string]string{"src/a.c": "a", "src/own.c": "o", lib0: "0"})
-	f.State.Template.Compile = []blueprint.CompileStep{{}}
+	f.State.Template.Compile = []templatefile.CompileStep{{}}
 	var events []string
 	f.Progress = func(detail string, done, total int) {
 		events = append(events, detail+" "+string(rune('0'+done))+"/"+string(rune('0'+total)))
@@ -893,7 +893,7 @@ func TestLibraryMissing(t *testing.T) {
 // TestToolElsewhere: a tool at another path chooses another folder: build commands write it down there.
 func TestToolElsewhere(t *testing.T) {
 	f := newFixture(t, "", nil)
-	f.State.Template.Tools = []blueprint.Tool{{Name: "own-tool"}}
+	f.State.Template.Tools = []templatefile.Tool{{Name: "own-tool"}}
 	install := func(dir string) {
 		testkit.Must(t, os.WriteFile(filepath.Join(dir, "own-tool"), []byte("#!/bin/sh\necho tool 1\n"), 0o755))
 	}

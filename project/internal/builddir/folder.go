@@ -28,10 +28,10 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/toolwords"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/diagnostics"
 	"github.com/boardsmith/boardsmith/project/internal/buildenv"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
@@ -61,7 +61,7 @@ func (b *Build) folder() (*cache.Folder, error) {
 func (b *Build) folderKey() cachekey.Key {
 	options := b.State.Options
 	options.OperatorOpt, options.OperatorFlags = "", "" // the build command has them from OperatorsFile
-	facts, err := json.Marshal([]any{b.State.Board, b.State.Template.Name, b.State.Template.Blueprint, options})
+	facts, err := json.Marshal([]any{b.State.Board, b.State.Template.Name, b.State.Template.Description, options})
 	if err != nil {
 		panic(err) // project.json has them in this form
 	}
@@ -88,7 +88,7 @@ func (b *Build) folderKey() cachekey.Key {
 
 // isOfModel reports whether an input is the model's, or the flags with which that is compiled.
 func (b *Build) isOfModel(name string) bool {
-	return b.State.Template.Landmarks.Folders.InModel(name) || name == blueprint.OperatorsFile
+	return b.State.Template.Landmarks.Folders.InModel(name) || name == templatefile.OperatorsFile
 }
 
 // Configures reports whether an input's contents choose the folder.
@@ -186,8 +186,8 @@ func (b *Build) copied(message string) string {
 	}
 
 	name := path.Clean(m[1])
-	sum, generated := b.r.inputs[name], slices.Contains(blueprint.GeneratedFiles, name)
-	if sum == "" || sum != b.State.Files[name] || generated || blueprint.IsShipped(sum) ||
+	sum, generated := b.r.inputs[name], slices.Contains(templatefile.GeneratedFiles, name)
+	if sum == "" || sum != b.State.Files[name] || generated || templatefile.IsShipped(sum) ||
 		b.State.Template.Landmarks.Folders.InModel(name) {
 		return ""
 	}
@@ -215,10 +215,10 @@ func (b *Build) unseen(folder, message string, reads []string) string {
 			_, err := os.Stat(filepath.Join(b.Tree.Dir, filepath.FromSlash(name)))
 			switch isResult := strings.HasPrefix(name+"/", b.State.Template.BuildFolder()+"/"); {
 			case strings.HasPrefix(name, "../") && err == nil, isOutside(name, reads):
-				return toolwords.Outside(name, b.State.Template.Name)
+				return diagnostics.Outside(name, b.State.Template.Name)
 			case err == nil && !isResult && !b.r.hasBelow(name) && (inFolder || b.State.Files[name] != "") &&
-				name != blueprint.ModelTar:
-				return toolwords.NoInput(name, b.State.Template.Name)
+				name != templatefile.ModelTar:
+				return diagnostics.NoInput(name, b.State.Template.Name)
 			}
 		}
 	}
@@ -282,7 +282,7 @@ func (b *Build) attempt(ctx context.Context, folder *cache.Folder, first map[str
 // isOfInput reports whether the failure is not of the folder: of the computer, of the link, or an error in an input.
 func isOfInput(e *buildenv.ToolError, r *recipe) bool {
 	of := []failure.Class{failure.Host, failure.Link, failure.DoesNotFit}
-	return slices.Contains(of, e.Class) || toolwords.InSource(e.Message, func(file string) bool {
+	return slices.Contains(of, e.Class) || diagnostics.InSource(e.Message, func(file string) bool {
 		for name := range r.inputs {
 			if strings.HasSuffix("/"+filepath.ToSlash(file), "/"+name) {
 				return true
@@ -434,7 +434,7 @@ func (b *Build) copyInputs(in *workdir.Tree) ([]string, error) {
 		_, had := have[name]
 		_, has := b.r.inputs[name]
 		if b.isOfModel(name) {
-			renamed = renamed || had != has || name == blueprint.OperatorsFile // which a configure step reads
+			renamed = renamed || had != has || name == templatefile.OperatorsFile // which a configure step reads
 			included = included || !isSourceOrHeader(name) && path.Ext(name) != ".o"
 		} else if b.reconfigures(name) {
 			configures = configures || had != has || !isSourceOrHeader(name)
@@ -498,7 +498,7 @@ func (b *Build) forget(in *workdir.Tree) error {
 	})
 }
 
-const compileCommands = blueprint.CompileFile
+const compileCommands = templatefile.CompileFile
 
 // copyResults copies the results of a build in a folder, and returns their names. Compile commands name the project's
 // inputs then.

@@ -266,6 +266,6 @@ func (b *Build) Tools() []buildenv.Identity { return b.r.allTools() }
 // postLink returns the board's command after the link.
 func (b *Build) postLink() postlink.Command {
 	return postlink.Command{
-		Template: &b.State.Template.Blueprint, Board: b.board(), Env: b.Env, Log: b.Log, Advice: b.advice(),
+		Template: &b.State.Template.Description, Board: b.board(), Env: b.Env, Log: b.Log, Advice: b.advice(),
 	}
 }

@@ -23,14 +23,14 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/internal/sourcetree"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 // An Env is what the builds of a template need of this computer: variables, programs, source trees.
 type Env struct {
-	Template  *blueprint.Blueprint
+	Template  *templatefile.Description
 	Board     string            // the board's name, for errors
 	Dir       string            // the project's folder: the template may look for folders above it
 	Variables map[string]string // in place of the process's own
@@ -48,13 +48,13 @@ func (e Env) places(place string) (all []string) {
 		if v := e.Variable(name); v != "" {
 			roots = []string{v}
 		}
-	case first == blueprint.HomeWord:
+	case first == templatefile.HomeWord:
 		if home, err := os.UserHomeDir(); err == nil {
 			roots = []string{home}
 		}
 	case first == "":
 		roots = []string{"/"}
-	case first == blueprint.AboveWord:
+	case first == templatefile.AboveWord:
 		roots = sourcetree.Around(e.Dir)
 	}
 
@@ -125,7 +125,7 @@ func (e Env) missing(name string) error {
 func placesText(places []string) string {
 	var all []string
 	for _, place := range places {
-		if below, ok := strings.CutPrefix(place, blueprint.AboveWord+"/"); ok {
+		if below, ok := strings.CutPrefix(place, templatefile.AboveWord+"/"); ok {
 			place = "a folder " + below + " beside the project or above it"
 		}
 		all = append(all, place)
@@ -135,7 +135,7 @@ func placesText(places []string) string {
 
 // toolFolder returns the folder of one of the template's programs that is not on PATH, or "" if it is in none of the
 // places where it is looked for.
-func (e Env) toolFolder(tool blueprint.Tool) string {
+func (e Env) toolFolder(tool templatefile.Tool) string {
 	for _, pattern := range tool.In {
 		for _, dir := range e.places(pattern) {
 			if _, err := command.Find(filepath.Join(dir, tool.Name), ""); err == nil {
@@ -175,7 +175,7 @@ func (e Env) Program(name, install string) (string, error) {
 	return command.Find(name, install)
 }
 
-func (e Env) Tool(tool blueprint.Tool) (string, error) {
+func (e Env) Tool(tool templatefile.Tool) (string, error) {
 	return e.Program(tool.Name, tool.Install)
 }
 
@@ -221,14 +221,14 @@ func (e Env) Environ(cc string) (env, values []string, err error) {
 
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
 		value := t.Env[name]
-		if strings.Contains(value, blueprint.ToolchainWord) {
+		if strings.Contains(value, templatefile.ToolchainWord) {
 			if cc == "" {
-				return nil, nil, failure.New(failure.Config, "choose another template, or leave "+blueprint.ToolchainWord+
+				return nil, nil, failure.New(failure.Config, "choose another template, or leave "+templatefile.ToolchainWord+
 					" out of its env",
 					"the template needs the compiler's folder for %s, but only the build finds the compiler of board %s", name,
 					e.Board)
 			}
-			value = strings.ReplaceAll(value, blueprint.ToolchainWord, filepath.Dir(filepath.Dir(cc)))
+			value = strings.ReplaceAll(value, templatefile.ToolchainWord, filepath.Dir(filepath.Dir(cc)))
 		}
 
 		if from, optional, isVariable := t.UsersVariable(name); isVariable {
@@ -242,7 +242,7 @@ func (e Env) Environ(cc string) (env, values []string, err error) {
 				return nil, nil, err
 			}
 			// Of the others, the contents count instead of the values.
-			if !slices.ContainsFunc(slices.Concat(t.Outside, t.Trees), blueprint.BeginsWith(from)) {
+			if !slices.ContainsFunc(slices.Concat(t.Outside, t.Trees), templatefile.BeginsWith(from)) {
 				values = append(values, name+"="+value)
 			}
 		}
@@ -279,7 +279,7 @@ func digestsBelow(at, name string, sums map[string]string) error {
 			return err
 		}
 
-		f, err := plainfile.Open(file)
+		f, err := regularfile.Open(file)
 		if err != nil {
 			return err
 		}
@@ -301,7 +301,7 @@ func digestsBelow(at, name string, sums map[string]string) error {
 func (e Env) Trees(ctx context.Context) (map[string]string, error) {
 	dirs := map[string]string{}
 	for _, tree := range e.Template.Trees {
-		name, above, pattern := blueprint.SplitTree(tree)
+		name, above, pattern := templatefile.SplitTree(tree)
 		base := e.Variable(name)
 		if base == "" {
 			return nil, e.missing(name)
@@ -333,15 +333,15 @@ func (e Env) Command(b *boards.Board, jobs int, forms []string) (args []string) 
 
 // Words returns a command of the template with its words replaced.
 func (e Env) Words(of []string, b *boards.Board, jobs int, forms []string) (args []string) {
-	words := strings.NewReplacer(blueprint.JobsWord, fmt.Sprint(jobs), blueprint.BoardWord, b.Zephyr())
+	words := strings.NewReplacer(templatefile.JobsWord, fmt.Sprint(jobs), templatefile.BoardWord, b.Zephyr())
 
 	for _, word := range of {
-		if word == blueprint.FormsWord {
+		if word == templatefile.FormsWord {
 			args = append(args, forms...)
 			continue
 		}
 
-		if place, then, conditional := blueprint.CutIf(word); conditional {
+		if place, then, conditional := templatefile.CutIf(word); conditional {
 			name, below, _ := strings.Cut(strings.TrimPrefix(place, "$"), "/")
 			if _, err := os.Stat(filepath.Join(e.Variable(name), filepath.FromSlash(below))); err != nil {
 				continue

@@ -15,7 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 // tree writes files below a new folder, scripts as programs, and returns the folder.
@@ -42,8 +42,8 @@ func TestVariable(t *testing.T) {
 	testkit.Must(t, os.Symlink("sdk-2", filepath.Join(home, "link")))
 	t.Setenv("HOME", home)
 	t.Setenv("OTHER", filepath.Join(home, "other"))
-	find := func(places ...string) *blueprint.Blueprint {
-		return &blueprint.Blueprint{Find: []blueprint.Search{
+	find := func(places ...string) *templatefile.Description {
+		return &templatefile.Description{Find: []templatefile.Search{
 			{Name: "NOT_SDK", Has: "mark", In: []string{"~/other"}}, {Name: "SDK", Has: "mark", In: places, Install: "get it"},
 		}}
 	}
@@ -128,9 +128,9 @@ func TestPrograms(t *testing.T) {
 	t.Setenv("SDK", at("sdk"))
 	t.Setenv("LATER", at("later"))
 	t.Setenv("WEST", at("west"))
-	e := Env{Template: &blueprint.Blueprint{
+	e := Env{Template: &templatefile.Description{
 		Build: []string{"dtc"},
-		Tools: []blueprint.Tool{
+		Tools: []templatefile.Tool{
 			{Name: "west", In: []string{"$WEST"}}, // it is on PATH
 			{Name: "sub/tool", In: []string{"$WEST"}},
 			{Name: "dtc", In: []string{"$NONE", "$SDK", "$LATER"}, Install: "get dtc"},
@@ -182,7 +182,7 @@ func TestEnviron(t *testing.T) {
 	t.Setenv("TREE", filepath.Join(dir, "tree"))
 	t.Setenv("OUTER", filepath.Join(dir, "tree"))
 	t.Setenv("KIND", "gnu")
-	of := &blueprint.Blueprint{
+	of := &templatefile.Description{
 		Env: map[string]string{
 			"TREE": "$TREE", "OUTER": "$OUTER", "CHAIN": "$KIND", "OPTIONAL": "$NONE?", "LITERAL": "a b",
 			"CC_ROOT": "{toolchain}/x",
@@ -209,7 +209,7 @@ func TestEnviron(t *testing.T) {
 		t.Error(err)
 	}
 	of.Env = map[string]string{"SDK": "$SDK"}
-	of.Find = []blueprint.Search{{Name: "SDK", Has: "mark"}}
+	of.Find = []templatefile.Search{{Name: "SDK", Has: "mark"}}
 	t.Setenv("SDK", filepath.Join(dir, "tree"))
 	if _, _, err := e.Environ("/bin/cc"); failure.Of(err) != failure.Config ||
 		!strings.Contains(err.Error(), "which has no mark") {
@@ -224,7 +224,7 @@ func TestOutsideAndTrees(t *testing.T) {
 	})
 	t.Setenv("SDK", filepath.Join(dir, "sdk"))
 	t.Setenv("UNSET", "")
-	of := &blueprint.Blueprint{
+	of := &templatefile.Description{
 		Env:     map[string]string{"SDK": "$SDK", "UNSET": "$UNSET?"},
 		Outside: []string{"$SDK/a.h", "$SDK/below", "$UNSET/x"}, Trees: []string{"$SDK", "$SDK/../modules/*", "$SDK/none*"},
 	}
@@ -270,7 +270,7 @@ func TestOutsideAndTrees(t *testing.T) {
 // TestWords: words of a command become jobs, forms and the board, and one with a condition stays or goes.
 func TestWords(t *testing.T) {
 	t.Setenv("SDK", tree(t, map[string]string{"has": ""}))
-	e := Env{Template: &blueprint.Blueprint{
+	e := Env{Template: &templatefile.Description{
 		Build: []string{
 			"make", "-j{jobs}", "{forms}", "B={zephyr_board}", "{if $SDK/has}-Dhas={jobs}", "{if $SDK/none}-Dnone",
 		},
@@ -290,13 +290,13 @@ func TestNeeds(t *testing.T) {
 	t.Setenv("SDK", filepath.Join(dir, "sdk"))
 	t.Setenv("NONE", "")
 	t.Setenv("PATH", filepath.Join(dir, "bin")+":/bin:/usr/bin")
-	of := &blueprint.Blueprint{
+	of := &templatefile.Description{
 		Env: map[string]string{"X": "y"},
-		Find: []blueprint.Search{
+		Find: []templatefile.Search{
 			{Name: "SDK", Has: "mark", Install: "get sdk"}, {Name: "NONE", Has: "mark", Install: "get none"},
 		},
-		Tools: []blueprint.Tool{{Name: "good", Install: "get good"}, {Name: "no-such-tool", Install: "get it"}},
-		Checks: []blueprint.SetupCheck{
+		Tools: []templatefile.Tool{{Name: "good", Install: "get good"}, {Name: "no-such-tool", Install: "get it"}},
+		Checks: []templatefile.SetupCheck{
 			{Name: "told", Command: []string{"tell", "$SDK/below"}, Install: "a"},
 			{Name: "failed", Command: []string{"bad"}},
 			{Name: "unset", Command: []string{"tell", "$NONE/x"}},
@@ -340,7 +340,7 @@ func TestNeeds(t *testing.T) {
 func TestBoards(t *testing.T) {
 	dir := tree(t, map[string]string{"sdk/mark": "", "list": "#!/bin/sh\nprintf 'a one\\n\\n  b/c\\n'; exit $1\n"})
 	t.Setenv("SDK", filepath.Join(dir, "sdk"))
-	of := &blueprint.Blueprint{Find: []blueprint.Search{{Name: "SDK", Has: "mark"}}}
+	of := &templatefile.Description{Find: []templatefile.Search{{Name: "SDK", Has: "mark"}}}
 	e := Env{Template: of}
 	if _, err := e.Boards(t.Context()); err == nil || err.Error() != "the template names no command that lists them" {
 		t.Error(err)

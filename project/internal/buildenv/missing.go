@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/diagnostics"
 	"github.com/boardsmith/boardsmith/internal/fit"
-	"github.com/boardsmith/boardsmith/internal/toolwords"
 )
 
 // lacking are what firmware does not have, with the functions of the C library that need it.
@@ -49,7 +49,7 @@ func ExplainSymbol(err error, folder fs.FS, source func(object string) string) e
 		return err
 	}
 
-	symbol, function := toolwords.MissingSymbol(string(tool.Tail))
+	symbol, function := diagnostics.MissingSymbol(string(tool.Tail))
 	if noThreads.MatchString(symbol) {
 		return failure.New(failure.Link, "make it a static variable without _Thread_local",
 			"a variable is of a thread, but firmware has no threads: %w", err)

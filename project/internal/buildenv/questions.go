@@ -13,7 +13,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/toolwords"
+	"github.com/boardsmith/boardsmith/internal/diagnostics"
 )
 
 // A Need is a folder, a program or something else that the builds of a template, or for a board, need.
@@ -88,7 +88,7 @@ func (e Env) Ask(ctx context.Context, words []string) (string, error) {
 
 	out, _, err := c.Capture(ctx)
 	if failed := (*command.Error)(nil); errors.As(err, &failed) {
-		class, message, _ := toolwords.Explain(failed.Stderr, failed.Text)
+		class, message, _ := diagnostics.Explain(failed.Stderr, failed.Text)
 		message = cmp.Or(message, failed.LastLine())
 		return "", failure.New(class, "to see it again: "+failed.Command, "%s: %w: %s", failed.Tool, failed.Err,
 			strings.Join(strings.Fields(message), " "))

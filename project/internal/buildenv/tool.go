@@ -20,7 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/toolwords"
+	"github.com/boardsmith/boardsmith/internal/diagnostics"
 )
 
 const (
@@ -56,7 +56,7 @@ func (e *ToolError) Error() string {
 func (e *ToolError) Unwrap() error { return e.Err }
 
 // Assertion returns the text of the first broken _Static_assert or #error in the message, or "".
-func (e *ToolError) Assertion() string { return toolwords.Assertion(e.Message) }
+func (e *ToolError) Assertion() string { return diagnostics.Assertion(e.Message) }
 
 // FailureClass returns Class.
 func (e *ToolError) FailureClass() failure.Class { return e.Class }
@@ -66,7 +66,7 @@ func (e *ToolError) NextStep() string {
 	if e.Class == failure.Host {
 		return failure.Next(e.Err)
 	}
-	if next := toolwords.Advice(e.Message); next != "" {
+	if next := diagnostics.Advice(e.Message); next != "" {
 		return next
 	}
 	if e.Command == "" {
@@ -143,7 +143,7 @@ func (r Run) noted(line string) {
 
 // Failed explains how a tool failed that typed runs again.
 func Failed(failed *command.Error, typed string) *ToolError {
-	class, message, text := toolwords.Explain(failed.Stderr, failed.Text)
+	class, message, text := diagnostics.Explain(failed.Stderr, failed.Text)
 
 	var host *command.HostError
 	if errors.As(failed, &host) {
@@ -310,20 +310,20 @@ func linkingOf(ctx context.Context, cc string, flags []string) (links linking, e
 	if ctx.Err() != nil {
 		return links, err
 	}
-	if err != nil && toolwords.LibraryMissing.MatchString(output) {
+	if err != nil && diagnostics.LibraryMissing.MatchString(output) {
 		return links, nil // compiling reports it
 	}
 	if err != nil {
 		return links, failure.New(failure.Config, "check the board's cflags and ldflags", "%w: %s", err,
-			toolwords.FirstError(output))
+			diagnostics.FirstError(output))
 	}
 
-	for _, m := range toolwords.LinkFolder.FindAllStringSubmatch(output, -1) {
+	for _, m := range diagnostics.LinkFolder.FindAllStringSubmatch(output, -1) {
 		links.folders = append(links.folders, m[1]+m[2])
 	}
 
 	links.files = []string{CLibrary, "libgcc.a", "libm.a"}
-	for _, m := range toolwords.LinkLibrary.FindAllStringSubmatch(output, -1) {
+	for _, m := range diagnostics.LinkLibrary.FindAllStringSubmatch(output, -1) {
 		if name := "lib" + m[1] + ".a"; !slices.Contains(links.files, name) {
 			links.files = append(links.files, name)
 		}

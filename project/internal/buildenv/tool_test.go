@@ -18,7 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/testkit"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 func cacheSum(text string) string { return cachekey.Digest([]byte(text)) }
@@ -145,7 +145,7 @@ func TestOtherTools(t *testing.T) {
 	mute := "#!/bin/sh\nexit 1\n"
 	dir := tree(t, map[string]string{"a": "#!/bin/sh\necho a 1\n", "mute": mute, "quiet": "#!/bin/sh\n", "starter": mute})
 	t.Setenv("PATH", dir+":/bin:/usr/bin")
-	of := &blueprint.Blueprint{Tools: []blueprint.Tool{
+	of := &templatefile.Description{Tools: []templatefile.Tool{
 		{Name: "a"}, {Name: "mute"}, {Name: "quiet"}, {Name: "starter", Starter: true},
 	}}
 	e := Env{Template: of, Tools: &Tools{}}
@@ -163,7 +163,7 @@ func TestOtherTools(t *testing.T) {
 	if _, err := (Env{Template: of, Tools: &Tools{}}).OtherTools(ended); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	of.Tools = append(of.Tools, blueprint.Tool{Name: "no-such-tool", Starter: true})
+	of.Tools = append(of.Tools, templatefile.Tool{Name: "no-such-tool", Starter: true})
 	missing := new(failure.MissingToolError)
 	if _, err := e.OtherTools(t.Context()); !errors.As(err, &missing) {
 		t.Error(err)

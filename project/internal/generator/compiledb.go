@@ -11,11 +11,11 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 // CompileDatabase is the file's name, in the project's folder.
-const CompileDatabase = blueprint.CompileFile
+const CompileDatabase = templatefile.CompileFile
 
 // A Command is one entry of the file (clang's JSON Compilation Database Format Specification).
 type Command struct {
@@ -30,13 +30,13 @@ type Command struct {
 const Here = "/proc/self/cwd"
 
 // CompileCommands describes the C files among names.
-func CompileCommands(steps []blueprint.CompileStep, b *boards.Board, o boards.Options, names []string) ([]byte, error) {
+func CompileCommands(steps []templatefile.CompileStep, b *boards.Board, o boards.Options, names []string) ([]byte, error) {
 	entries := []Command{}
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		if slices.ContainsFunc(leftOut(o), func(file string) bool { return strings.HasSuffix(name, "/src/"+file) }) {
 			continue
 		}
-		if i := slices.IndexFunc(steps, func(s blueprint.CompileStep) bool { return s.Compiles(name) }); i >= 0 {
+		if i := slices.IndexFunc(steps, func(s templatefile.CompileStep) bool { return s.Compiles(name) }); i >= 0 {
 			args := slices.Concat([]string{b.Toolchain.CC}, steps[i].FlagsFor(b, o, path.Base(name)), []string{"-c", name})
 			entries = append(entries, Command{Here, name, args})
 		}

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/diagnostics"
 	"github.com/boardsmith/boardsmith/internal/testkit"
-	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
 )
 
@@ -100,8 +100,8 @@ func (l contractLink) link(t *testing.T) string {
 	if err == nil {
 		return ""
 	}
-	_, message, _ := toolwords.Explain(string(out), string(out))
-	if assertion := toolwords.Assertion(message); assertion != "" {
+	_, message, _ := diagnostics.Explain(string(out), string(out))
+	if assertion := diagnostics.Assertion(message); assertion != "" {
 		return assertion
 	}
 	t.Fatalf("%v\n%s", err, out)

@@ -15,21 +15,21 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
-// ForBoard returns the content of one of blueprint.GeneratedFiles; nil if the board's projects have no such file. It
+// ForBoard returns the content of one of templatefile.GeneratedFiles; nil if the board's projects have no such file. It
 // depends only on the template, the board and its settled options, so that one compiled runtime serves all models of a
 // board.
-func ForBoard(file string, t *blueprint.Blueprint, b *boards.Board, o boards.Options) []byte {
+func ForBoard(file string, t *templatefile.Description, b *boards.Board, o boards.Options) []byte {
 	switch file {
-	case blueprint.ConfigFile:
+	case templatefile.ConfigFile:
 		return ConfigHeader(b, o)
-	case blueprint.MakeFile:
+	case templatefile.MakeFile:
 		return boardMakefile(t, b, o)
-	case blueprint.OperatorsFile:
+	case templatefile.OperatorsFile:
 		return operatorsMakefile(o)
-	case blueprint.MemoryFile:
+	case templatefile.MemoryFile:
 		return memoryHeader(b, o)
 	}
 	return nil
@@ -301,7 +301,7 @@ func access(r boards.Region) string {
 	return s
 }
 
-func boardMakefile(t *blueprint.Blueprint, b *boards.Board, o boards.Options) []byte {
+func boardMakefile(t *templatefile.Description, b *boards.Board, o boards.Options) []byte {
 	return fmt.Appendf(nil, `# SPDX-License-Identifier: 0BSD
 # Board %s, for the Makefile.
 CC := %s
@@ -330,7 +330,7 @@ func leftOut(o boards.Options) []string {
 const Board = "board"
 
 // linkerScript returns the board's own linker script or else the template's, for a board with a memory map.
-func linkerScript(t *blueprint.Blueprint, b *boards.Board) string {
+func linkerScript(t *templatefile.Description, b *boards.Board) string {
 	if len(b.Memory) == 0 || t.LinkerScript == "" {
 		return ""
 	}

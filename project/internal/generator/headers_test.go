@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 // TestForBoard: every file that a template may request is generated for a board with a memory map.
@@ -20,11 +20,11 @@ func TestForBoard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range blueprint.GeneratedFiles {
-		if file == blueprint.LibrariesFile {
+	for _, file := range templatefile.GeneratedFiles {
+		if file == templatefile.LibrariesFile {
 			continue // of projects with libraries
 		}
-		if ForBoard(file, &blueprint.Blueprint{}, b, o) == nil {
+		if ForBoard(file, &templatefile.Description{}, b, o) == nil {
 			t.Errorf("%s is not generated", file)
 		}
 	}

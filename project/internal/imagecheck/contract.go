@@ -62,7 +62,7 @@ func CheckReserved(f *elf.File, name string, b *boards.Board) error {
 
 // checkRegions returns an error for an image with code, data or variables outside of the regions, or with variables at
 // the addresses of other sections. The regions of a board that its build completes are not all known.
-func (i Image) checkRegions(f *elf.File) error {
+func (i Program) checkRegions(f *elf.File) error {
 	if i.Template.Board != "" {
 		return nil
 	}
@@ -106,7 +106,7 @@ func checkOverlaps(f *elf.File, name string) error {
 
 // checkContract returns an error if an image with the board's own linker script or start-up code has a section in a
 // wrong place, for which a linker script has no expression.
-func (i Image) checkContract(f *elf.File) error {
+func (i Program) checkContract(f *elf.File) error {
 	b, c := i.Board, i.Template.Contract
 	if b.LinkerScript.Name == "" && b.Startup.Name == "" {
 		return nil
@@ -121,7 +121,7 @@ func (i Image) checkContract(f *elf.File) error {
 }
 
 // checkKept returns an error if memory that a reset keeps is missing, or if loading the image writes to it.
-func (i Image) checkKept(f *elf.File) error {
+func (i Program) checkKept(f *elf.File) error {
 	kept := i.Template.Landmarks.Kept
 	if kept.Section == "" {
 		return nil
@@ -150,7 +150,7 @@ func errIfLoaded(f *elf.File, s *elf.Section) error {
 }
 
 // checkCleared returns an error for variables that the start does not clear, and for memory that it must not clear.
-func (i Image) checkCleared(f *elf.File) error {
+func (i Program) checkCleared(f *elf.File) error {
 	t := i.Template
 	var cleared []firmware.Range
 	for _, place := range t.Contract.Cleared {
@@ -191,7 +191,7 @@ const keptInput = ".boardsmith.noinit"
 
 // checkOrder returns an error for constructors that the start does not call, for a fault record that is not kept, and
 // for content of the image before the vector table, where a boot loader or the core expects the table.
-func (i Image) checkOrder(f *elf.File) error {
+func (i Program) checkOrder(f *elf.File) error {
 	c := i.Template.Contract
 	called, ok := c.Constructors.Find(f)
 	if !ok {
@@ -235,7 +235,7 @@ func (i Image) checkOrder(f *elf.File) error {
 // checkVectors returns an error for a vector table with which a Cortex-M does not start: its first word is the initial
 // stack pointer, the second one the address of code for a reset, with the bit of Thumb code (ARMv7-M Architecture
 // Reference Manual, DDI 0403E, B1.5.3).
-func (i Image) checkVectors(f *elf.File, at uint64) error {
+func (i Program) checkVectors(f *elf.File, at uint64) error {
 	if !strings.Contains(i.Board.ELF.Arch, "-m") {
 		return nil // another profile, or not known
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/testkit"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 // object has a section for each rule about an image's places.
@@ -62,15 +62,15 @@ SECTIONS {
 `
 
 // linked links the object by a script, for a board with a boot loader before its flash.
-func linked(t *testing.T, script string) Image {
+func linked(t *testing.T, script string) Program {
 	t.Helper()
 	dir := testkit.Link(t, "arm-none-eabi-gcc", script, object, "-mcpu=cortex-m3", "-mthumb",
 		"-Wl,--gc-sections,-ebegin,-utable")
-	return Image{
+	return Program{
 		Path: filepath.Join(dir, "o.elf"), Map: filepath.Join(dir, "o.map"), Advice: "do better",
-		Template: &blueprint.Blueprint{
+		Template: &templatefile.Description{
 			ELF: "build/o.elf",
-			Contract: blueprint.Contract{
+			Contract: templatefile.Contract{
 				Page: "docs/chip.md", Vectors: "table", Window: "window",
 				Cleared:      []firmware.Place{{Symbol: "zero", End: "zero_end"}, {Symbol: "none"}},
 				Constructors: firmware.Place{Symbol: "init", End: "init_end"},
@@ -193,32 +193,32 @@ func TestInspectOther(t *testing.T) {
 	unkept := strings.Replace(script, "KEEP(*(.boardsmith.noinit))", "", 1)
 	for _, c := range []struct {
 		name, script, want string
-		change             func(i *Image)
+		change             func(i *Program)
 	}{
-		{"no file", script, "the build command succeeded but made no build/o.elf", func(i *Image) { i.Path += "x" }},
-		{"a folder", script, "is a directory", func(i *Image) { i.Path = filepath.Dir(i.Path) }},
-		{"no ELF file", script, "build/o.elf: ", func(i *Image) { i.Path = filepath.Join(filepath.Dir(i.Path), "o.S") }},
-		{"another processor", script, "build/o.elf", func(i *Image) { i.Board.ELF.Class = 64 }},
-		{"no vector table", script, "the vector table none is not in the image: its section needs KEEP", func(i *Image) {
+		{"no file", script, "the build command succeeded but made no build/o.elf", func(i *Program) { i.Path += "x" }},
+		{"a folder", script, "is a directory", func(i *Program) { i.Path = filepath.Dir(i.Path) }},
+		{"no ELF file", script, "build/o.elf: ", func(i *Program) { i.Path = filepath.Join(filepath.Dir(i.Path), "o.S") }},
+		{"another processor", script, "build/o.elf", func(i *Program) { i.Board.ELF.Class = 64 }},
+		{"no vector table", script, "the vector table none is not in the image: its section needs KEEP", func(i *Program) {
 			i.Template.Contract.Vectors = "none"
 		}},
-		{"not of a Cortex-M", strings.Replace(script, "begin + 1", "begin", 1), "", func(i *Image) {
+		{"not of a Cortex-M", strings.Replace(script, "begin + 1", "begin", 1), "", func(i *Program) {
 			i.Board.ELF.Arch = ""
 		}},
-		{"no map", script, "o.mapx", func(i *Image) { i.Map += "x" }},
-		{"the template's script", unkept, "", func(i *Image) { i.Board.LinkerScript.Name = "" }},
-		{"own start-up code", unkept, "build/o.elf with o.ld and s.S: section .noinit is missing", func(i *Image) {
+		{"no map", script, "o.mapx", func(i *Program) { i.Map += "x" }},
+		{"the template's script", unkept, "", func(i *Program) { i.Board.LinkerScript.Name = "" }},
+		{"own start-up code", unkept, "build/o.elf with o.ld and s.S: section .noinit is missing", func(i *Program) {
 			i.Board.Startup.Name = "s.S"
 		}},
-		{"nothing is kept", unkept, "", func(i *Image) { i.Template.Landmarks.Kept.Section = "" }},
-		{"a process", unkept, "", func(i *Image) { i.Board.Memory = nil }},
-		{"no part", script, "build/o.elf has no part of the firmware in flash", func(i *Image) {
+		{"nothing is kept", unkept, "", func(i *Program) { i.Template.Landmarks.Kept.Section = "" }},
+		{"a process", unkept, "", func(i *Program) { i.Board.Memory = nil }},
+		{"no part", script, "build/o.elf has no part of the firmware in flash", func(i *Program) {
 			i.Template.Landmarks.Parts = []firmware.Place{{Symbol: "none", Optional: true}}
 		}},
-		{"no part in RAM", script, "", func(i *Image) {
+		{"no part in RAM", script, "", func(i *Program) {
 			i.Template.Landmarks.Parts, i.Board.Place.Code = []firmware.Place{{Symbol: "none", Optional: true}}, "ram"
 		}},
-		{"the template has no parts", script, "", func(i *Image) { i.Template.Landmarks.Parts = nil }},
+		{"the template has no parts", script, "", func(i *Program) { i.Template.Landmarks.Parts = nil }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

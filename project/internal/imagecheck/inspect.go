@@ -14,19 +14,19 @@ import (
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
-// An Image is a file as a build linked it, and what it was built for.
-type Image struct {
+// An Program is a file as a build linked it, and what it was built for.
+type Program struct {
 	Path, Map string // absolute
-	Template  *blueprint.Blueprint
+	Template  *templatefile.Description
 	Board     *boards.Board
 	Advice    string // the next step if the build command made something else
 }
 
 // Inspect checks that the image can run on the board, and reads its build id and sizes.
-func (i Image) Inspect() (id [16]byte, size image.Size, err error) {
+func (i Program) Inspect() (id [16]byte, size image.Size, err error) {
 	data, err := os.ReadFile(i.Path)
 	if os.IsNotExist(err) {
 		return id, size, failure.New(failure.Link, i.Advice, "the build command succeeded but made no %s",
@@ -53,7 +53,7 @@ func (i Image) Inspect() (id [16]byte, size image.Size, err error) {
 }
 
 // checkImage returns an error for an image that cannot run on the board.
-func (i Image) checkImage(f *elf.File) error {
+func (i Program) checkImage(f *elf.File) error {
 	b := i.Board
 	if len(b.Memory) == 0 {
 		return nil // the operating system loads it
@@ -63,7 +63,7 @@ func (i Image) checkImage(f *elf.File) error {
 
 // checkTarget returns an error for an image that was compiled for another processor or calling convention than the
 // board's.
-func (i Image) checkTarget(linked []byte) error {
+func (i Program) checkTarget(linked []byte) error {
 	name, b := i.Template.ELF, i.Board
 	info, err := mlf.File{Name: name, Data: linked}.Target()
 	if err != nil {
@@ -78,7 +78,7 @@ func (i Image) checkTarget(linked []byte) error {
 }
 
 // CheckParts returns an error for an image without the parts of its checksum, or with data outside of them.
-func (i Image) CheckParts(f *elf.File) error {
+func (i Program) CheckParts(f *elf.File) error {
 	b := i.Board
 	parts, err := i.Template.Landmarks.FindParts(f, i.Template.ELF)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 // TestKeptSegment: memory that a reset keeps is in no segment that is loaded.
@@ -44,7 +44,7 @@ func alloc(name string, kind elf.SectionType, at, size uint64) *elf.Section {
 // TestKept: memory that a reset keeps is there, and has no contents.
 func TestKept(t *testing.T) {
 	t.Parallel()
-	i := Image{Template: &blueprint.Blueprint{Landmarks: firmware.Landmarks{Kept: firmware.Place{Section: ".noinit"}}}}
+	i := Program{Template: &templatefile.Description{Landmarks: firmware.Landmarks{Kept: firmware.Place{Section: ".noinit"}}}}
 	for _, c := range []struct {
 		section *elf.Section
 		want    string
@@ -65,8 +65,8 @@ func TestKept(t *testing.T) {
 // reset keeps may be beside it.
 func TestCleared(t *testing.T) {
 	t.Parallel()
-	i := Image{Template: &blueprint.Blueprint{
-		Contract:  blueprint.Contract{Cleared: []firmware.Place{{Section: "cleared"}}},
+	i := Program{Template: &templatefile.Description{
+		Contract:  templatefile.Contract{Cleared: []firmware.Place{{Section: "cleared"}}},
 		Landmarks: firmware.Landmarks{Kept: firmware.Place{Section: ".noinit"}},
 		Areas:     fit.Areas{Stacks: []string{".stack"}, Arena: []string{".arena"}},
 	}}
@@ -157,7 +157,7 @@ func TestRegions(t *testing.T) {
 				{ProgHeader: elf.ProgHeader{Type: elf.PT_NOTE, Paddr: 0x30000000, Filesz: 1}},
 			},
 		}
-		i := Image{Template: &blueprint.Blueprint{}, Board: &boards.Board{Memory: []boards.Region{
+		i := Program{Template: &templatefile.Description{}, Board: &boards.Board{Memory: []boards.Region{
 			{Name: "flash", Size: 0x10000}, {Name: "ram", Origin: 0x20000000, Size: 0x10000},
 		}}}
 		err := i.checkRegions(f)

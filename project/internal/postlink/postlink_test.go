@@ -21,9 +21,9 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/testkit"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/buildenv"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
@@ -91,7 +91,7 @@ func TestPostLinkFitted(t *testing.T) {
 // signing returns a board's command, for a project in a folder of its own.
 func signing(t *testing.T, words ...string) Command {
 	t.Helper()
-	of := &blueprint.Blueprint{ELF: "build/firmware.elf"}
+	of := &templatefile.Description{ELF: "build/firmware.elf"}
 	b := &boards.Board{}
 	b.PostLink.Words = words
 	return Command{
@@ -171,7 +171,7 @@ func linkedBy(t *testing.T, words ...string) (Command, *workdir.Tree) {
 	testkit.Must(t, os.MkdirAll(filepath.Join(c.Env.Dir, "build"), 0o755))
 	testkit.Must(t, os.WriteFile(filepath.Join(c.Env.Dir, "build", "firmware.elf"), file, 0o755))
 	c.Template.Landmarks.Parts = []firmware.Place{{Symbol: "first", End: "last"}}
-	c.Template.Forms = blueprint.Forms{Bin: "build/firmware.bin", Hex: "build/firmware.hex"}
+	c.Template.Forms = templatefile.Forms{Bin: "build/firmware.bin", Hex: "build/firmware.hex"}
 	testkit.Must(t, os.WriteFile(filepath.Join(c.Env.Dir, "build", "firmware.bin"), nil, 0o644))
 	c.Board.Name, c.Board.Place.Code = "kiln", "flash"
 	c.Board.Memory = []boards.Region{

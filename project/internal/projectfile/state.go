@@ -21,9 +21,9 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/project/internal/buildenv"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 const (
@@ -69,7 +69,7 @@ type Template struct {
 	Name   string  `json:"name"`
 	From   string  `json:"from,omitempty"`   // path, or place in a git repository; "": it was chosen by its name
 	Origin *Origin `json:"origin,omitempty"` // nil if git does not know the template
-	blueprint.Blueprint
+	templatefile.Description
 }
 
 // A Model is the model that the project holds.
@@ -81,8 +81,8 @@ type Model struct {
 
 // Read reads the project.json of a folder. Errors have class config.
 func Read(dir string) (*State, error) {
-	path := filepath.Join(dir, blueprint.StateFile)
-	f, err := plainfile.Open(path)
+	path := filepath.Join(dir, templatefile.StateFile)
+	f, err := regularfile.Open(path)
 	if err != nil {
 		return nil, NotAProject(dir, err)
 	}
@@ -90,7 +90,7 @@ func Read(dir string) (*State, error) {
 	// One byte more than the limit shows that a file is larger.
 	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
 	if err != nil {
-		return nil, plainfile.Error("read", path, err)
+		return nil, regularfile.Error("read", path, err)
 	}
 
 	s, err := Parse(data)
@@ -99,7 +99,7 @@ func Read(dir string) (*State, error) {
 			"%s: %w", path, err)
 	}
 	if err != nil {
-		return nil, failure.New(failure.Config, "restore "+blueprint.StateFile+", or choose another folder", "%s: %w", path,
+		return nil, failure.New(failure.Config, "restore "+templatefile.StateFile+", or choose another folder", "%s: %w", path,
 			err)
 	}
 	return s, nil
@@ -197,7 +197,7 @@ func (s *State) Bytes() ([]byte, error) {
 	enc.SetIndent("", "  ")
 
 	if err := enc.Encode(s); err != nil {
-		return nil, fmt.Errorf("%s: %w", blueprint.StateFile, err)
+		return nil, fmt.Errorf("%s: %w", templatefile.StateFile, err)
 	}
 	return b.Bytes(), nil
 }
@@ -209,9 +209,9 @@ func (s *State) Write(dir string) error {
 		return err
 	}
 
-	path := filepath.Join(dir, blueprint.StateFile)
+	path := filepath.Join(dir, templatefile.StateFile)
 	if err := atomicwriter.WriteFile(path, data, 0o644); err != nil {
-		return plainfile.Error("write", path, err)
+		return regularfile.Error("write", path, err)
 	}
 	return nil
 }
@@ -256,9 +256,9 @@ func (f Flash) Same(g Flash) bool { return f.Device == g.Device && f.Image == g.
 // NotAProject returns the error of a folder whose project.json cannot be read.
 func NotAProject(dir string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return failure.New(failure.Config, "generate it first", "%s is not a project: it has no %s", dir, blueprint.StateFile)
+		return failure.New(failure.Config, "generate it first", "%s is not a project: it has no %s", dir, templatefile.StateFile)
 	}
-	return plainfile.Error("project", dir, err)
+	return regularfile.Error("project", dir, err)
 }
 
 // Names lists all files that are, or may be, of this state, sorted.

@@ -27,8 +27,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
 	"github.com/boardsmith/boardsmith/project/internal/buildenv"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 // Operators are C files and objects that hold packed functions.
@@ -71,7 +71,7 @@ type Library struct {
 type Setting struct {
 	Board     *boards.Board
 	Options   boards.Options // settled
-	Template  *blueprint.Blueprint
+	Template  *templatefile.Description
 	Folder    string            // the project's
 	Files     map[string]string // that were generated there, name to digest
 	Libraries []Library
@@ -164,7 +164,7 @@ const ownLibC = "crt/src/runtime/libc.c"
 // libc compiles ownLibC as the firmware does. It returns nothing for a process, or if the project has no such file.
 func (l *Linker) libc(ctx context.Context) ([]File, error) {
 	s := l.setting
-	i := slices.IndexFunc(s.Template.Compile, func(step blueprint.CompileStep) bool { return step.Compiles(ownLibC) })
+	i := slices.IndexFunc(s.Template.Compile, func(step templatefile.CompileStep) bool { return step.Compiles(ownLibC) })
 	data, err := os.ReadFile(filepath.Join(s.Folder, filepath.FromSlash(ownLibC)))
 	if l.process || i < 0 || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -194,7 +194,7 @@ func (s Setting) headers() (all []string) {
 // words are a template's flags for the board. Folders of headers are the project's, whatever folder the tool runs in.
 func (s Setting) words(flags []string) []string {
 	// The flags of a model's files are not for candidates.
-	all := blueprint.CompileStep{Flags: flags}.FlagsFor(s.Board, s.Options, "")
+	all := templatefile.CompileStep{Flags: flags}.FlagsFor(s.Board, s.Options, "")
 	for i, w := range all {
 		if name, ok := strings.CutPrefix(w, "-I"); ok {
 			all[i] = "-I" + filepath.Join(s.Folder, filepath.FromSlash(name))

@@ -15,9 +15,9 @@ import (
 	"slices"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/diagnostics"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
-	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project/internal/buildenv"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -162,7 +162,7 @@ func (l *Linker) missing(ctx context.Context, dir string, words []string, o Oper
 		return err
 	}
 
-	if _, function := toolwords.MissingSymbol(string(tool.Tail)); function != "" {
+	if _, function := diagnostics.MissingSymbol(string(tool.Tail)); function != "" {
 		_ = l.run(ctx, filepath.Join(dir, operatorsPart), append(slices.Clip(words), "-Map", toLinkPart+"operators.map"))
 	}
 

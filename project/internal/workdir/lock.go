@@ -22,7 +22,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 )
 
 const (
@@ -123,7 +123,7 @@ func (l *Lock) takeFiles(ctx context.Context) error {
 
 	// The note precedes the wait: it tells others that a change waits.
 	if err := os.WriteFile(l.note(), []byte(who), 0o644); err != nil {
-		return plainfile.Error("lock", l.note(), err)
+		return regularfile.Error("lock", l.note(), err)
 	}
 
 	l.files.unlock() // not every system can convert a shared lock to an exclusive one
@@ -210,12 +210,12 @@ func (f *fileLock) tryAs(lock func(*os.File) (bool, error)) (bool, error) {
 	for {
 		file, err := openLock(f.path)
 		if err != nil {
-			return false, plainfile.Error("lock", f.path, err)
+			return false, regularfile.Error("lock", f.path, err)
 		}
 
 		ok, err := lock(file)
 		if err != nil || !ok {
-			return false, plainfile.Error("lock", f.path, errors.Join(err, file.Close()))
+			return false, regularfile.Error("lock", f.path, errors.Join(err, file.Close()))
 		}
 
 		// Another process may have removed the file before it was locked here.
@@ -226,7 +226,7 @@ func (f *fileLock) tryAs(lock func(*os.File) (bool, error)) (bool, error) {
 
 		file.Close()
 		if err != nil {
-			return false, plainfile.Error("lock", f.path, err)
+			return false, regularfile.Error("lock", f.path, err)
 		}
 	}
 }

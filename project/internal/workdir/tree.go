@@ -24,12 +24,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
-	"github.com/boardsmith/boardsmith/project/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
+	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
 // StageFolder is where new files are written before they are moved into place.
-const StageFolder = blueprint.OwnPrefix + "stage"
+const StageFolder = templatefile.OwnPrefix + "stage"
 
 // A Tree is an open folder. Files are named by slash paths in it. Many goroutines may use it.
 type Tree struct {
@@ -41,7 +41,7 @@ type Tree struct {
 func Open(dir string) (*Tree, error) {
 	r, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, plainfile.Error("open", dir, err)
+		return nil, regularfile.Error("open", dir, err)
 	}
 	return &Tree{dir, r}, nil
 }
@@ -51,12 +51,12 @@ func (t *Tree) Close() { _ = t.Root.Close() } // no write through it can still f
 
 // Error returns an error of an operation on a file, or nil.
 func (t *Tree) Error(op, name string, err error) error {
-	return plainfile.Error(op, filepath.Join(t.Dir, filepath.FromSlash(name)), err)
+	return regularfile.Error(op, filepath.Join(t.Dir, filepath.FromSlash(name)), err)
 }
 
 // Digest returns the SHA-256 of a file, or "" if it is missing or not a plain file.
 func (t *Tree) Digest(name string) (string, error) {
-	f, err := t.Root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|plainfile.NoWait, 0)
+	f, err := t.Root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|regularfile.NoWait, 0)
 	if err != nil {
 		// A link out of the folder cannot be opened either.
 		link, linkErr := t.Root.Lstat(filepath.FromSlash(name))
@@ -86,7 +86,7 @@ func (t *Tree) Digest(name string) (string, error) {
 
 // IsMissing reports whether the error is that a file, or a folder on its path, does not exist.
 func IsMissing(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, plainfile.ErrNotFolder)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, regularfile.ErrNotFolder)
 }
 
 // Edited lists, sorted, the files of old that exist with a digest that is neither old's nor also's. It omits
@@ -221,7 +221,7 @@ func IsOwn(name string) bool {
 
 // isTemporary reports whether a file is a new project.json that a killed run did not finish.
 func isTemporary(name string) bool {
-	return strings.HasPrefix(name, blueprint.TemporaryPrefix+blueprint.StateFile)
+	return strings.HasPrefix(name, templatefile.TemporaryPrefix+templatefile.StateFile)
 }
 
 // Sweep removes temporary files of a killed run.
@@ -247,11 +247,11 @@ func CheckFree(dir string) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		return plainfile.Error("use", dir, err)
+		return regularfile.Error("use", dir, err)
 	}
 
 	for _, e := range entries {
-		if e.Name() == blueprint.StateFile {
+		if e.Name() == templatefile.StateFile {
 			return nil
 		}
 	}
@@ -267,7 +267,7 @@ func CheckFree(dir string) error {
 
 func notOurs(dir string) error {
 	return failure.New(failure.Config, "choose an empty folder, or one that does not exist yet",
-		"%s holds files and is not a project: it has no %s", dir, blueprint.StateFile)
+		"%s holds files and is not a project: it has no %s", dir, templatefile.StateFile)
 }
 
 // ofEditor matches names of locks, swap files and backups that Emacs and Vim have beside a file that is being edited.
@@ -280,14 +280,14 @@ func IsSource(name string) bool {
 
 // ReadSome returns the first bytes of a plain file.
 func (t *Tree) ReadSome(name string, limit int64) ([]byte, error) {
-	f, err := t.Root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|plainfile.NoWait, 0)
+	f, err := t.Root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|regularfile.NoWait, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, plainfile.ErrSpecial)
+		return nil, errors.Join(err, regularfile.ErrSpecial)
 	}
 	return io.ReadAll(io.LimitReader(f, limit))
 }
@@ -359,7 +359,7 @@ func (t *Tree) CheckAbsent(name string) error {
 	info, follow := t.Root.Stat(filepath.FromSlash(name))
 	switch {
 	case err == nil && link.Mode()&fs.ModeSymlink == 0:
-		err = plainfile.ErrSpecial
+		err = regularfile.ErrSpecial
 	case IsMissing(follow):
 		err = errors.New("a link that leads nowhere")
 	case follow != nil:
@@ -367,7 +367,7 @@ func (t *Tree) CheckAbsent(name string) error {
 	case info.IsDir():
 		err = errors.New("a link to a folder")
 	default:
-		err = plainfile.ErrSpecial
+		err = regularfile.ErrSpecial
 	}
 
 	return failure.New(failure.Config, "put files there, or links to files of the project", "%s cannot be an input: %w",

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
 
@@ -171,7 +171,7 @@ func (c *Console) Table(rows [][]string, right []int) {
 }
 
 func tableLines(rows [][]string, right []int, columns int) []string {
-	lines := valuetext.Columns(rows, right)
+	lines := format.Columns(rows, right)
 
 	if !slices.ContainsFunc(lines, func(line string) bool { return widthOf(line) > columns }) {
 		return lines
@@ -185,7 +185,7 @@ func tableLines(rows [][]string, right []int, columns int) []string {
 				cells = append(cells, []string{rows[0][i], cell})
 			}
 		}
-		lines = append(append(lines, valuetext.Columns(cells, nil)...), "")
+		lines = append(append(lines, format.Columns(cells, nil)...), "")
 	}
 
 	return lines

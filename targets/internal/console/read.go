@@ -18,7 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 )
 
 // Read reads variables of the running target into the struct that variables points to. The tags of a field are:
@@ -129,9 +129,9 @@ func CheckFile(variable, path string, endings ...string) error {
 		return failure.New(failure.Config, "choose a file in a folder", "%s=%s: %s is not a folder", variable, path, folder)
 	}
 
-	err := plainfile.Writable(path)
+	err := regularfile.Writable(path)
 	switch {
-	case errors.Is(err, plainfile.ErrFolder):
+	case errors.Is(err, regularfile.ErrFolder):
 		return failure.New(failure.Config, "name a file in it", "%s=%s is a folder", variable, path)
 	case err != nil:
 		return failure.New(failure.Config, "choose a file that can be written", "%s=%s: %w", variable, path, err)

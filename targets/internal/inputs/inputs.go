@@ -20,8 +20,8 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 )
@@ -426,7 +426,7 @@ func ArchiveName(model string) string {
 	if model == "" {
 		model = samples.Name
 	}
-	return valuetext.ArchiveName(model)
+	return format.ArchiveName(model)
 }
 
 // ProjectName returns the folder name for an archive, or for one of several models in it.

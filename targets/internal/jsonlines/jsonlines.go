@@ -103,8 +103,8 @@ type Project struct {
 	ModelSHA256 string `json:"model_sha256"`
 }
 
-// Image begins the lines of flash, run, validate and release.
-type Image struct {
+// Firmware begins the lines of flash, run, validate and release.
+type Firmware struct {
 	Project
 	BuildID string `json:"build_id"` // of the image, as the firmware reports it
 }
@@ -132,7 +132,7 @@ type Build struct {
 
 // Flash is the line of flash.
 type Flash struct {
-	Image
+	Firmware
 	Wrote  int64  `json:"wrote"`  // bytes
 	Erased int    `json:"erased"` // sectors
 	Reason string `json:"reason"` // reason of the decision
@@ -270,7 +270,7 @@ type CacheSweep struct {
 
 // Run is the line of run.
 type Run struct {
-	Image
+	Firmware
 	Input     string     `json:"input"`  // source of the input
 	Output    string     `json:"output"` // the file written
 	Load      string     `json:"load"`   // `ram` with LOAD=ram; else left out
@@ -324,7 +324,7 @@ type Demo struct {
 
 // Validate is the line of validate.
 type Validate struct {
-	Image
+	Firmware
 	Input    string   `json:"input"`              // source of the set
 	Output   string   `json:"output"`             // the file written
 	Accuracy *float64 `json:"accuracy,omitempty"` // with labels: per cent
@@ -372,7 +372,7 @@ type MeasureDone struct {
 
 // Release is the line of release.
 type Release struct {
-	Image
+	Firmware
 	Folder string   `json:"folder"`          // the release
 	SHA256 string   `json:"sha256"`          // the digest of its `SHA256SUMS`
 	Files  int      `json:"files"`           // of the release

@@ -25,7 +25,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/library"
-	"github.com/boardsmith/boardsmith/internal/plainc"
+	"github.com/boardsmith/boardsmith/internal/modelfile"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/targets/internal/schemas"
@@ -58,8 +58,8 @@ var kinds = []struct {
 			"cores": ["cortex-m*"], "licence": "MIT"}`},
 	},
 	{
-		"model.json", "A model in plain C, for boardsmith", reflect.TypeFor[plainc.Description](),
-		[]string{"internal/testdata/plainc/*.json", "examples/c-model/*.json"},
+		"model.json", "A model in plain C, for boardsmith", reflect.TypeFor[modelfile.Description](),
+		[]string{"internal/testdata/modelfile/*.json", "examples/c-model/*.json"},
 	},
 	{
 		"boardsmith.json", "A repository's defaults for boardsmith", reflect.TypeFor[boardsmithjson.Config](),
@@ -443,7 +443,7 @@ func TestRequired(t *testing.T) {
 			_, err = boards.Find(board(t, c.text), nil)
 		case "model.json":
 			must(t, os.WriteFile(filepath.Join(folder, "net.h"), nil, 0o644))
-			_, err = plainc.Pack(os.DirFS(folder), c.schema, c.schema)
+			_, err = modelfile.Pack(os.DirFS(folder), c.schema, c.schema)
 		case "library.json":
 			_, err = library.Read(folder, "own")
 		}

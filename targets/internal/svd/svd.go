@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 )
 
 // The limits. The largest of the files that this was tried with has 11 MiB, 7,000 registers and 25,000 fields.
@@ -88,7 +88,7 @@ type Interrupt struct {
 
 // ReadFile reads a file. Errors are of class config and name it.
 func ReadFile(name string) (*Device, error) {
-	f, err := plainfile.Open(name)
+	f, err := regularfile.Open(name)
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "SVD file: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
@@ -55,7 +55,7 @@ func (t *Job) candidates(ctx context.Context, folder string) (err error) {
 	t.folder(filepath.Base(abspath.Of(folder)))
 
 	if t.DryRun {
-		return t.Would("measure %s on %s, in %s", valuetext.Count(len(a.names), "candidate"), t.In.Board.Value, t.dir)
+		return t.Would("measure %s on %s, in %s", format.Count(len(a.names), "candidate"), t.In.Board.Value, t.dir)
 	}
 
 	run, err := t.open(ctx, 0)

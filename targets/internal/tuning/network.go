@@ -11,7 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
@@ -168,5 +168,5 @@ func writeOptions(file string, o boards.Options) error {
 	if err != nil {
 		return err
 	}
-	return plainfile.Write(file, append(data, '\n'), 0o644)
+	return regularfile.Write(file, append(data, '\n'), 0o644)
 }

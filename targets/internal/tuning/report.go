@@ -15,8 +15,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
@@ -62,7 +62,7 @@ func Report(c *console.Console, v ReportInputs, wear []device.DeviceWear) error 
 	runs[0].Wear = wear
 
 	p := Pages{Console: c, ReportInputs: v}
-	p.Describe = "of " + valuetext.Count(len(all), "result") + " in " + valuetext.Count(len(runs), "run")
+	p.Describe = "of " + format.Count(len(all), "result") + " in " + format.Count(len(runs), "run")
 	p.Line = jsonlines.Report{Runs: len(runs), Candidates: len(all)}
 
 	return p.Write(func(w io.Writer) error { return report.WriteHTML(w, runs...) },
@@ -109,7 +109,7 @@ func WriteFile(c *console.Console, variable, path string, to func(io.Writer) err
 		return err
 	}
 
-	if err := plainfile.Write(path, content.Bytes(), 0o644); err != nil {
+	if err := regularfile.Write(path, content.Bytes(), 0o644); err != nil {
 		return failure.New(failure.Config, "choose a file that can be written", "%s: %w", variable, err)
 	}
 
@@ -163,5 +163,5 @@ func outcome(r tune.Result) string {
 	if r.Failure != nil {
 		return string(r.Failure.Class) + ": " + r.Failure.Message
 	}
-	return fmt.Sprintf("%s, median of %s, %s", cost(r), valuetext.Count(r.Time.N, "sample"), r.Tier)
+	return fmt.Sprintf("%s, median of %s, %s", cost(r), format.Count(r.Time.N, "sample"), r.Tier)
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/report"
@@ -105,7 +105,7 @@ func (t *Job) printResults(results []tune.Result) error {
 
 	total, failed := counts(results)
 	t.Printf("%s", strings.TrimRight(text.String(), "\n"))
-	t.Printf("tune: %s, %d failed; %s has all of it", valuetext.Count(total, "candidate"), failed, t.dir)
+	t.Printf("tune: %s, %d failed; %s has all of it", format.Count(total, "candidate"), failed, t.dir)
 	return nil
 }
 

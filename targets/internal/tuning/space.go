@@ -14,7 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/search"
@@ -176,7 +176,7 @@ func writeBest(folder string, s *space.Space, c space.Config, others []space.Sou
 	}
 
 	for _, f := range others {
-		if err := plainfile.Write(filepath.Join(folder, f.Name), f.Data, 0o644); err != nil {
+		if err := regularfile.Write(filepath.Join(folder, f.Name), f.Data, 0o644); err != nil {
 			return err
 		}
 	}

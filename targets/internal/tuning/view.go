@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/tune"
 )
@@ -213,7 +213,7 @@ func cost(r tune.Result) string {
 	if r.Instruction > 0 {
 		return fmt.Sprintf("%.0f instructions", r.Time.Median/r.Instruction.Seconds())
 	}
-	return valuetext.Seconds(r.Time.Median)
+	return format.Seconds(r.Time.Median)
 }
 
 // setTotal sets the number of candidates.

@@ -16,7 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
-	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 )
 
 const (
@@ -56,7 +56,7 @@ func Open(dir string, line func([]byte) error) (r *Record, err error) {
 func Lock(dir string) (*os.File, error) {
 	lock, err := filelock.Open(filepath.Join(dir, lockFile))
 	if err != nil {
-		return nil, plainfile.Error("lock", dir, err)
+		return nil, regularfile.Error("lock", dir, err)
 	}
 	if lock == nil {
 		return nil, failure.New(failure.Config, "wait until it has ended, or choose another folder",

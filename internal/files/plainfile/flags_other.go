@@ -1,5 +1,0 @@
-//go:build !unix
-
-package plainfile
-
-const noWait = 0

@@ -1,7 +1,0 @@
-//go:build unix
-
-package plainfile
-
-import "syscall"
-
-const noWait = syscall.O_NONBLOCK

@@ -1,7 +1,0 @@
-//go:build !unix
-
-package plainfile
-
-import "io/fs"
-
-func keepOwner(string, fs.FileInfo) {}

@@ -1,0 +1,37 @@
+//go:build unix
+
+package regularfile
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+func TestOpen(t *testing.T) {
+	dir := t.TempDir()
+	file, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "pipe")
+	if err := errors.Join(os.WriteFile(file, []byte("text"), 0o644), syscall.Mkfifo(pipe, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if text, err := io.ReadAll(f); err != nil || string(text) != "text" {
+		t.Errorf("%q, %v", text, err)
+	}
+	for path, want := range map[string]error{
+		dir: ErrFolder, pipe: ErrSpecial, "/dev/zero": ErrSpecial,
+		filepath.Join(dir, "none"): fs.ErrNotExist,
+	} {
+		if f, err := Open(path); !errors.Is(err, want) {
+			t.Errorf("%s: %v, %v", path, f, err)
+		}
+	}
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package wholefolder
-
-import "errors"
-
-// exchange cannot give two folders each other's name in one step.
-func exchange(_, _ string) error { return errors.ErrUnsupported }
