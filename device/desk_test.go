@@ -21,9 +21,9 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
 // TestFlashAfterForeignChanges: the next flash is right after any change of the board by others, and after any loss of
@@ -46,8 +46,8 @@ func TestFlashAfterForeignChanges(t *testing.T) {
 		name string
 		do   func()
 	}{
-		{"another tool erased it", func() { d.request(virtualprobe.Request{Do: "erase"}) }},
-		{"another chip is on the same port", func() { d.request(virtualprobe.Request{Do: "swap"}) }},
+		{"another tool erased it", func() { d.request(chipkeeper.Request{Do: "erase"}) }},
+		{"another chip is on the same port", func() { d.request(chipkeeper.Request{Do: "swap"}) }},
 		{"the ledger is truncated", func() {
 			for _, f := range files() {
 				must(t, os.Truncate(f, 100))
@@ -60,7 +60,7 @@ func TestFlashAfterForeignChanges(t *testing.T) {
 		}},
 		{"the ledger was removed", func() { must(t, os.RemoveAll(dir)) }},
 		{"the ledger has the image, the chip is blank", func() {
-			d.request(virtualprobe.Request{Do: "erase"})
+			d.request(chipkeeper.Request{Do: "erase"})
 			l := ledger.New(dir)
 			all, err := l.List()
 			must(t, err)
@@ -77,7 +77,7 @@ func TestFlashAfterForeignChanges(t *testing.T) {
 			}
 		}},
 		{"the chip was without power", func() {
-			must(t, virtualprobe.Down(t.Context(), device.EmulatedDir(d.state, d.board)))
+			must(t, chipkeeper.Down(t.Context(), device.EmulatedDir(d.state, d.board)))
 		}},
 	}, 3) {
 		t.Run(c.name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestInterruptedSectorIsRewritten(t *testing.T) {
 		all[0].Sectors[n].Digest = ""
 		must(t, book.Save(all[0]))
 	}
-	erases := func(n int) int { return d.request(virtualprobe.Request{Do: "status"}).State.Erases[n] }
+	erases := func(n int) int { return d.request(chipkeeper.Request{Do: "status"}).State.Erases[n] }
 	for _, c := range []struct {
 		name string
 		do   func(*device.Device) (device.FlashReport, error)
@@ -133,7 +133,7 @@ func TestInterruptedSectorIsRewritten(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.name == "erase" {
-				d.request(virtualprobe.Request{Do: "erase"})
+				d.request(chipkeeper.Request{Do: "erase"})
 			}
 			begin(3)
 			before := erases(3)
@@ -212,7 +212,7 @@ func TestFlashRefusesOtherKindOfChip(t *testing.T) {
 			failure.Of(err) != failure.Flash {
 			t.Errorf("%s: %v", tool, err)
 		}
-		if n := len(d.request(virtualprobe.Request{Do: "status"}).State.Erases); n != 0 {
+		if n := len(d.request(chipkeeper.Request{Do: "status"}).State.Erases); n != 0 {
 			t.Errorf("%s: it was erased", tool)
 		}
 		wear, err := d.env.desk().Wear()
@@ -238,7 +238,7 @@ func TestFlashAcceptsSwappedChip(t *testing.T) {
 			t.Error(err)
 		}
 		d.mustHold(i)
-		d.request(virtualprobe.Request{Do: "swap"})
+		d.request(chipkeeper.Request{Do: "swap"})
 	}
 }
 
@@ -249,8 +249,8 @@ func TestFlashRefusesOtherBoard(t *testing.T) {
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
 	d.mustFlash(i)
-	before := d.request(virtualprobe.Request{Do: "status"}).State.Erases
-	probe := virtualprobe.SerialOf(device.EmulatedDir(d.state, d.board))
+	before := d.request(chipkeeper.Request{Do: "status"}).State.Erases
+	probe := chipkeeper.SerialOf(device.EmulatedDir(d.state, d.board))
 	mustRefuse := func(name, want string) {
 		t.Helper()
 		dev := d.attach()
@@ -274,9 +274,9 @@ func TestFlashRefusesOtherBoard(t *testing.T) {
 	all[0].Board = "nucleo_f401re"
 	must(t, book.Save(all[0]))
 	mustRefuse("the ledger", "board nucleo_f401re")
-	d.request(virtualprobe.Request{Do: "erase"})
+	d.request(chipkeeper.Request{Do: "erase"})
 	mustRefuse("the ledger, by its probe", "a board nucleo_f401re was behind")
-	if after := d.request(virtualprobe.Request{Do: "status"}).State.Erases; !slices.Equal(after, before) {
+	if after := d.request(chipkeeper.Request{Do: "status"}).State.Erases; !slices.Equal(after, before) {
 		t.Errorf("it was erased: %v, before %v", after, before)
 	}
 	dev := d.attach()
@@ -306,7 +306,7 @@ func TestFlashWithTwoLedgers(t *testing.T) {
 	second.mustFlash(two)
 	for _, after := range drawn.Of(t, "kills beside another ledger", []int{400, 900, 1400}, 1) {
 		first.disturbFlash(killPoint{hostKilled, after}, one)
-		first.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+		first.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{}})
 		second.mustFlash(two) // its ledger has the image two, clean
 	}
 }
@@ -331,7 +331,7 @@ func TestFlashReportsWeakCell(t *testing.T) {
 			break
 		}
 	}
-	d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{Weak: weak}})
+	d.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{Weak: weak}})
 	dev := d.attach()
 	_, err = dev.Flash(t.Context(), two)
 	if c := failure.Of(err); c != failure.Verify && c != failure.Flash {
@@ -367,7 +367,7 @@ func TestFlashReportsStuckErase(t *testing.T) {
 			for page := range nrfPages {
 				stuck[page] = true
 			}
-			d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{Stuck: stuck}})
+			d.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{Stuck: stuck}})
 			err := d.flashAndOpen(two)
 			if c := failure.Of(err); c != failure.Verify && c != failure.Flash {
 				t.Errorf("class %v: %v", c, err)
@@ -375,7 +375,7 @@ func TestFlashReportsStuckErase(t *testing.T) {
 			if err := d.checkLedger([2]*image.Image{one, two}); err != nil {
 				t.Error(err)
 			}
-			d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+			d.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{}})
 			d.mustFlash(two)
 		})
 	}
@@ -427,7 +427,7 @@ func TestAttachedChipRuns(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	clients := func() int64 {
-		a, err := virtualprobe.Ask(t.Context(), device.EmulatedDir(d.state, d.board), virtualprobe.Request{Do: "status"})
+		a, err := chipkeeper.Ask(t.Context(), device.EmulatedDir(d.state, d.board), chipkeeper.Request{Do: "status"})
 		must(t, err)
 		return a.Clients
 	}
@@ -507,7 +507,7 @@ func TestOnlyBegunErasesAreCounted(t *testing.T) {
 				return n
 			}
 			actual := func() (n int) {
-				for _, e := range d.request(virtualprobe.Request{Do: "status"}).State.Erases {
+				for _, e := range d.request(chipkeeper.Request{Do: "status"}).State.Erases {
 					n += e
 				}
 				return n
@@ -531,7 +531,7 @@ func TestOnlyBegunErasesAreCounted(t *testing.T) {
 			}
 			r := fails()
 			d.env.Tool, dev.Desk().Tool, dev.ProgrammerConfig().Find = find, find, find
-			d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{UnplugAfter: 1}})
+			d.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{UnplugAfter: 1}})
 			fails()
 			got := entry()
 			if got.Dirty || got.Image != one.Digest || got.Flashes != clean.Flashes ||
@@ -541,8 +541,8 @@ func TestOnlyBegunErasesAreCounted(t *testing.T) {
 			if got.Failures != clean.Failures+2 {
 				t.Errorf("%d failures", got.Failures)
 			}
-			d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{
-				Cut: &virtualprobe.Cut{Erase: true, After: 5, Seed: 1},
+			d.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{
+				Cut: &chipkeeper.Cut{Erase: true, After: 5, Seed: 1},
 			}})
 			r = fails()
 			if n, erased := counted(entry().Sectors), actual(); n < erased || n > erased+1 || r.Erased >= r.Sectors ||
@@ -582,12 +582,12 @@ func TestFlashesEraseLittle(t *testing.T) {
 		}
 		whole += r.Sectors
 		if n == 0 {
-			d.request(virtualprobe.Request{Do: "status"})
+			d.request(chipkeeper.Request{Do: "status"})
 		}
 	}
 	d.mustHold(images[(requests-1)*7%10])
 	erases, worst := 0, 0
-	for _, n := range d.request(virtualprobe.Request{Do: "status"}).State.Erases {
+	for _, n := range d.request(chipkeeper.Request{Do: "status"}).State.Erases {
 		erases += n
 		worst = max(worst, n)
 	}

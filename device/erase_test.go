@@ -12,8 +12,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
 // TestEraseSkipsBlankAndReserved: Erase erases the sectors that are not blank, leaves reserved ones, and records the
@@ -39,7 +39,7 @@ func TestEraseSkipsBlankAndReserved(t *testing.T) {
 				failure.Next(err) != "flash it: mage flash" {
 				t.Errorf("open after an erase: %v; %s", err, failure.Next(err))
 			}
-			for page, n := range d.request(virtualprobe.Request{Do: "status"}).State.Erases {
+			for page, n := range d.request(chipkeeper.Request{Do: "status"}).State.Erases {
 				if n > 2 || page >= reservedPage {
 					t.Errorf("page %d was erased %d times", page, n)
 				}

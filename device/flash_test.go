@@ -18,12 +18,12 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper/keepertest"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -74,7 +74,7 @@ func deskWith(t *testing.T, path, name, tool string) *desk {
 	}
 	d.env.Log = hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info})
 	t.Cleanup(func() {
-		if err := virtualprobe.Down(context.Background(), device.EmulatedDir(d.state, name)); err != nil {
+		if err := chipkeeper.Down(context.Background(), device.EmulatedDir(d.state, name)); err != nil {
 			t.Logf("down: %v", err) // the chip may never have been started
 		}
 	})
@@ -83,7 +83,7 @@ func deskWith(t *testing.T, path, name, tool string) *desk {
 
 // programmerPath finds a tool, and builds the keeper.
 func programmerPath(tool string) (string, error) {
-	if tool == virtualprobe.Program {
+	if tool == chipkeeper.Program {
 		return keepertest.Path()
 	}
 	return testkit.FindTool(tool)
@@ -110,11 +110,11 @@ func (d *desk) attach() *device.Device {
 }
 
 // request sends a request to the emulated chip.
-func (d *desk) request(q virtualprobe.Request) virtualprobe.Answer {
+func (d *desk) request(q chipkeeper.Request) chipkeeper.Answer {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	a, err := virtualprobe.Ask(ctx, device.EmulatedDir(d.state, d.board), q)
+	a, err := chipkeeper.Ask(ctx, device.EmulatedDir(d.state, d.board), q)
 	if err != nil {
 		d.t.Logf("%s: %v", q.Do, err)
 	}
@@ -124,7 +124,7 @@ func (d *desk) request(q virtualprobe.Request) virtualprobe.Answer {
 // flash returns the content of the emulated chip's flash, without a programmer.
 func (d *desk) flash() []byte {
 	d.t.Helper()
-	d.request(virtualprobe.Request{Do: "save"})
+	d.request(chipkeeper.Request{Do: "save"})
 	data, err := os.ReadFile(filepath.Join(device.EmulatedDir(d.state, d.board), "flash.bin"))
 	if err != nil {
 		d.t.Fatal(err)
@@ -248,7 +248,7 @@ func TestFlashRefusesAnswerOfOtherChip(t *testing.T) {
 	must(t, dev.Close())
 	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{{
 		Board: d.board,
-		Probe: virtualprobe.SerialOf(device.EmulatedDir(d.state, d.board)), Chip: "0123",
+		Probe: chipkeeper.SerialOf(device.EmulatedDir(d.state, d.board)), Chip: "0123",
 	}}}
 	_, err = d.attach().Flash(t.Context(), i)
 	if !isWrongBoard(err) || !strings.Contains(err.Error(), "not 0123") {

@@ -27,10 +27,10 @@ import (
 	"github.com/boardsmith/boardsmith/device/internal/ledger"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
 // killPoints is how many moments of a flash there are for each tool, of which a run draws some. A full one has several
@@ -85,9 +85,9 @@ func TestFlashSurvivesKill(t *testing.T) {
 				first.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
 			}
 			first.mustFlash(images[0])
-			first.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+			first.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{}})
 			lines := first.linesOf(images[1])
-			transfers := int(first.request(virtualprobe.Request{Do: "status"}).Transfers)
+			transfers := int(first.request(chipkeeper.Request{Do: "status"}).Transfers)
 			points := append(drawn.Of(t, "kill "+tool, allKillPoints(lines, transfers), killPointsDrawn),
 				drawn.Of(t, "cut "+tool, allCutPoints(), cutPointsDrawn)...)
 			t.Logf("%d points; %d lines and %d transfers in a flash", len(points), lines, transfers)
@@ -129,7 +129,7 @@ func TestFlashSurvivesKill(t *testing.T) {
 			t.Logf("%d points in %v: one in %v", len(points), time.Since(start).Round(time.Second),
 				(time.Since(start) / time.Duration(len(points))).Round(time.Millisecond))
 			for _, d := range desks {
-				erases := d.request(virtualprobe.Request{Do: "status"}).State.Erases
+				erases := d.request(chipkeeper.Request{Do: "status"}).State.Erases
 				if len(erases) == 0 || len(erases) > reservedPage {
 					t.Errorf("erases of %d pages, of which from %d on none may be", len(erases), reservedPage)
 				}
@@ -151,11 +151,11 @@ func TestLeaseOutlastsKilledHost(t *testing.T) {
 	bin := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(bin, "openocd"), fmt.Appendf(nil, "#!/bin/sh\n%s \"$@\"\nexit $?\n", real), 0o755))
 	const into = 900 // transfers
-	at := d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{HangAfter: into}}).Address
+	at := d.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{HangAfter: into}}).Address
 	cmd := d.job(two)
 	cmd.Env = append(cmd.Env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	must(t, cmd.Start())
-	for begun := time.Now(); d.request(virtualprobe.Request{Do: "status"}).Transfers < into; {
+	for begun := time.Now(); d.request(chipkeeper.Request{Do: "status"}).Transfers < into; {
 		if time.Since(begun) > 5*time.Minute {
 			t.Error("OpenOCD did not reach this transfer within five minutes")
 			break
@@ -174,13 +174,13 @@ func TestLeaseOutlastsKilledHost(t *testing.T) {
 // surviveKill disturbs a flash of the image, checks the ledger, and flashes the image.
 func (d *desk) surviveKill(k killPoint, i *image.Image, images [2]*image.Image) error {
 	d.disturbFlash(k, i)
-	d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+	d.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{}})
 	return cmp.Or(d.checkLedger(images), d.flashAndOpen(i), d.checkStable())
 }
 
 // checkStable returns an error if cells of the chip are unstable, which none is after an undisturbed flash.
 func (d *desk) checkStable() error {
-	if n := len(d.request(virtualprobe.Request{Do: "status"}).State.Unstable); n > 0 {
+	if n := len(d.request(chipkeeper.Request{Do: "status"}).State.Unstable); n > 0 {
 		return fmt.Errorf("%d bytes of the flash are still unstable", n)
 	}
 	return nil
@@ -313,15 +313,15 @@ func (d *desk) disturbFlash(k killPoint, i *image.Image) {
 	d.t.Helper()
 	d.env.Wait = 5 * time.Second
 	cmd := d.job(i)
-	var faults virtualprobe.Faults
+	var faults chipkeeper.Faults
 	awaited := false // a transfer, at which to kill a process
 	switch k.kind {
 	case unplugged:
 		faults.UnplugAfter = k.at
 	case erasingCut:
-		faults.Cut = &virtualprobe.Cut{Erase: true, After: 1, Seed: uint64(k.at)}
+		faults.Cut = &chipkeeper.Cut{Erase: true, After: 1, Seed: uint64(k.at)}
 	case programmedCut:
-		faults.Cut = &virtualprobe.Cut{After: k.at, Seed: uint64(k.at)}
+		faults.Cut = &chipkeeper.Cut{After: k.at, Seed: uint64(k.at)}
 	case hostKilledAtLine:
 		cmd.Env = append(cmd.Env, "PROJECT_TEST_KILL_LINE="+strconv.Itoa(k.at))
 	case hostInterruptedAtLine:
@@ -332,7 +332,7 @@ func (d *desk) disturbFlash(k killPoint, i *image.Image) {
 		faults.HangAfter = k.at
 		awaited = true
 	}
-	at := d.request(virtualprobe.Request{Do: "faults", Faults: &faults}).Address
+	at := d.request(chipkeeper.Request{Do: "faults", Faults: &faults}).Address
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	must(d.t, cmd.Start())
@@ -349,7 +349,7 @@ func (d *desk) disturbFlash(k killPoint, i *image.Image) {
 			continue
 		case <-time.After(3 * time.Millisecond):
 		}
-		if d.request(virtualprobe.Request{Do: "status"}).Transfers >= int64(k.at) {
+		if d.request(chipkeeper.Request{Do: "status"}).Transfers >= int64(k.at) {
 			d.kill(k, cmd)
 			break
 		}
@@ -359,7 +359,7 @@ func (d *desk) disturbFlash(k killPoint, i *image.Image) {
 		}
 	}
 	if faults.HangAfter > 0 {
-		d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}}) // end the fault
+		d.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{}}) // end the fault
 	}
 	select {
 	case <-ended:
@@ -369,7 +369,7 @@ func (d *desk) disturbFlash(k killPoint, i *image.Image) {
 		<-ended
 	}
 	for begun = time.Now(); toolRuns(at) ||
-		d.request(virtualprobe.Request{Do: "status"}).Busy; time.Sleep(5 * time.Millisecond) {
+		d.request(chipkeeper.Request{Do: "status"}).Busy; time.Sleep(5 * time.Millisecond) {
 		if time.Since(begun) > 5*time.Second {
 			d.t.Errorf("%v: the tool still runs\n%s", k, output.String())
 			return
@@ -378,7 +378,7 @@ func (d *desk) disturbFlash(k killPoint, i *image.Image) {
 }
 
 // toolRuns reports whether a process's command line has the probe's address.
-func toolRuns(a virtualprobe.Address) bool {
+func toolRuns(a chipkeeper.Address) bool {
 	_, bitbang, _ := strings.Cut(a.Bitbang, ":")
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid
 	for _, f := range lines {
@@ -436,7 +436,7 @@ func TestEmulatorKilled(t *testing.T) {
 			must(t, err)
 			s, err := dev.Open(t.Context(), i)
 			must(t, err)
-			a, err := virtualprobe.Ask(t.Context(), device.EmulatedDir(d.state, d.board), virtualprobe.Request{Do: "status"})
+			a, err := chipkeeper.Ask(t.Context(), device.EmulatedDir(d.state, d.board), chipkeeper.Request{Do: "status"})
 			must(t, err)
 			for _, pid := range childrenOf(a.Address.PID) {
 				must(t, syscall.Kill(pid, how))

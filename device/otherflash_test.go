@@ -13,10 +13,10 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
 // otherFlash begins at this address of the emulated chip's flash, which a board file takes for two memories.
@@ -81,7 +81,7 @@ func (d *desk) damage(at int) {
 	d.t.Helper()
 	_ = d.flash() // saves it
 	dir := device.EmulatedDir(d.state, d.board)
-	must(d.t, virtualprobe.Down(context.Background(), dir))
+	must(d.t, chipkeeper.Down(context.Background(), dir))
 	name := filepath.Join(dir, "flash.bin")
 	data, err := os.ReadFile(name)
 	must(d.t, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
 // powered is a device whose desk.json has a command for its power.
@@ -24,7 +24,7 @@ func (d *desk) powered(command string) *device.Device {
 	d.t.Helper()
 	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{
 		{Name: "other", Board: d.board, Probe: "ANOTHER", Power: "false"},
-		{Name: "this", Board: d.board, Probe: virtualprobe.SerialOf(device.EmulatedDir(d.state, d.board)), Power: command},
+		{Name: "this", Board: d.board, Probe: chipkeeper.SerialOf(device.EmulatedDir(d.state, d.board)), Power: command},
 	}}
 	return d.attach()
 }
@@ -82,12 +82,12 @@ func TestPowerCycleRescuesFlash(t *testing.T) {
 	ran, back := filepath.Join(dir, "ran"), filepath.Join(dir, "back")
 	dev := d.powered(fmt.Sprintf("echo x >>%s; for i in $(seq 200); do [ -e %s ] && exit 0; sleep 0.05; done; exit 1",
 		ran, back))
-	d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{UnplugAfter: 3000}})
+	d.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{UnplugAfter: 3000}})
 	go func() {
 		for times(t, ran) == 0 && t.Context().Err() == nil {
 			time.Sleep(10 * time.Millisecond)
 		}
-		d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+		d.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{}})
 		_ = os.WriteFile(back, nil, 0o644) // without it the command fails, and the test
 	}()
 	r, err := dev.Flash(t.Context(), i)

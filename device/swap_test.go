@@ -17,8 +17,8 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
 // onlyEntry returns the ledger's only entry.
@@ -69,7 +69,7 @@ func (d *desk) mustCount(e ledger.Entry) {
 	for _, s := range e.Sectors {
 		counted += s.Erases
 	}
-	for _, n := range d.request(virtualprobe.Request{Do: "status"}).State.Erases {
+	for _, n := range d.request(chipkeeper.Request{Do: "status"}).State.Erases {
 		done += n
 	}
 	if counted != done {
@@ -86,7 +86,7 @@ func TestSilentNewChipGetsOwnEntry(t *testing.T) {
 	d.mustFlash(i)
 	first := interruptedEntry(d.onlyEntry(), 3)
 	d.saveEntry(first)
-	d.request(virtualprobe.Request{Do: "swap"})
+	d.request(chipkeeper.Request{Do: "swap"})
 	r, err := d.attach().Flash(t.Context(), i)
 	must(t, err)
 	all := d.entries()
@@ -153,21 +153,21 @@ func TestSilentChipMayBeWorn(t *testing.T) {
 		worn.Sectors[n].Erases = 9
 	}
 	d.saveEntry(worn)
-	d.request(virtualprobe.Request{Do: "swap"})
+	d.request(chipkeeper.Request{Do: "swap"})
 	dev := d.attach()
 	_, err = dev.Flash(t.Context(), images[0])
 	var w *device.WearError
 	if !errors.As(err, &w) || w.PossibleChip != worn.Device || !strings.Contains(err.Error(), "may be "+worn.Device) {
 		t.Fatalf("it may be worn: %v", err)
 	}
-	if n := len(d.request(virtualprobe.Request{Do: "status"}).State.Erases); n != 0 {
+	if n := len(d.request(chipkeeper.Request{Do: "status"}).State.Erases); n != 0 {
 		t.Error("it was erased")
 	}
 	dev.Desk().Reflash = true
 	r, err := dev.Flash(t.Context(), images[0])
 	must(t, err)
 	dev.Desk().Reflash = false
-	d.request(virtualprobe.Request{Do: "erase"}) // it no longer answers
+	d.request(chipkeeper.Request{Do: "erase"}) // it no longer answers
 	if _, err := dev.Flash(t.Context(), images[1]); err != nil {
 		t.Errorf("it is identified as another chip: %v", err)
 	}
@@ -189,7 +189,7 @@ func TestSwappedErrorAfterFlash(t *testing.T) {
 		Name: "left", Board: d.board, Probe: first.Probe,
 		Chip: expected,
 	}}}
-	d.request(virtualprobe.Request{Do: "swap"})
+	d.request(chipkeeper.Request{Do: "swap"})
 	dev := d.attach()
 	r, err := dev.Flash(t.Context(), i)
 	chips := "from chip " + strings.TrimPrefix(r.Device, "chip:") + ", not " + expected

@@ -18,10 +18,10 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/zephyrtest"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
 // wrapped puts a shell script before a tool: TOOL in it is the tool's path.
@@ -62,8 +62,8 @@ func TestExitStatusOfWrapper(t *testing.T) {
 			job.Write[i] = b.pattern(i, 7)
 		}
 		job.Verify = job.Write
-		whole := b.ask(virtualprobe.Request{Do: "status"}).Transfers
-		b.ask(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{UnplugAfter: int(whole / 2)}})
+		whole := b.ask(chipkeeper.Request{Do: "status"}).Transfers
+		b.ask(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{UnplugAfter: int(whole / 2)}})
 		err := p.Do(t.Context(), job)
 		if c := failure.Of(err); err == nil || c != failure.Flash && c != failure.Verify {
 			t.Errorf("unplugged after %d of %d transfers: class %v: %v", whole/2, whole, c, err)
@@ -79,7 +79,7 @@ func TestExitStatusOfWrapper(t *testing.T) {
 		if failure.Of(err) != failure.Verify || !strings.Contains(err.Error(), fmt.Sprintf("%08x", differs.Addr+100)) {
 			t.Errorf("a difference: %v", err)
 		}
-		b.ask(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{UnplugAfter: 100}})
+		b.ask(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{UnplugAfter: 100}})
 		if _, err := p.(flashReader).Read(t.Context(), []Range{{b.base, 4 * b.size}}); failure.Of(err) != failure.Flash {
 			t.Errorf("reading: %v", err)
 		}

@@ -17,12 +17,12 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper/keepertest"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/zephyrtest"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )
 
 func TestMain(m *testing.M) { keepertest.Main(m) }
@@ -33,24 +33,24 @@ type rig struct {
 	dir  string
 	base uint64
 	size uint64 // of a sector that the test uses
-	up   virtualprobe.Answer
+	up   chipkeeper.Answer
 	conf Config
 }
 
 func openRig(t *testing.T, f boards.Flash, base, size uint64) *rig {
 	t.Helper()
-	for _, tool := range []string{virtualprobe.Models[f.Chip].Program, f.Programmer} {
+	for _, tool := range []string{"qemu-system-arm", f.Programmer} {
 		if _, err := testkit.FindTool(tool); err != nil {
 			t.Skipf("%s is not installed", tool)
 		}
 	}
 	b := &rig{t: t, dir: t.TempDir(), base: base, size: size}
-	up, err := virtualprobe.Up(t.Context(), keepertest.Path, b.dir, f.Chip)
+	up, err := chipkeeper.Up(t.Context(), keepertest.Path, b.dir, f.Chip, chipkeeper.Stays)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := virtualprobe.Down(context.Background(), b.dir); err != nil {
+		if err := chipkeeper.Down(context.Background(), b.dir); err != nil {
 			t.Error(err)
 		}
 	})
@@ -62,11 +62,11 @@ func openRig(t *testing.T, f boards.Flash, base, size uint64) *rig {
 	return b
 }
 
-func (b *rig) ask(q virtualprobe.Request) virtualprobe.Answer {
+func (b *rig) ask(q chipkeeper.Request) chipkeeper.Answer {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	a, err := virtualprobe.Ask(ctx, b.dir, q)
+	a, err := chipkeeper.Ask(ctx, b.dir, q)
 	if err != nil {
 		b.t.Error(err)
 	}
@@ -76,7 +76,7 @@ func (b *rig) ask(q virtualprobe.Request) virtualprobe.Answer {
 // flash returns the chip's content without using a programmer.
 func (b *rig) flash() []byte {
 	b.t.Helper()
-	b.ask(virtualprobe.Request{Do: "save"})
+	b.ask(chipkeeper.Request{Do: "save"})
 	data, err := os.ReadFile(filepath.Join(b.dir, "flash.bin"))
 	if err != nil {
 		b.t.Fatal(err)
@@ -165,7 +165,7 @@ func TestJob(t *testing.T) {
 				t.Errorf("sector %d holds something else", i)
 			}
 		}
-		erases := b.ask(virtualprobe.Request{Do: "status"}).State.Erases
+		erases := b.ask(chipkeeper.Request{Do: "status"}).State.Erases
 		if len(erases) != 3 || erases[0] != 1 || erases[1] != 2 || erases[2] != 1 {
 			t.Errorf("erases %v, want [1 2 1]", erases)
 		}
@@ -226,7 +226,7 @@ func TestOtherSectors(t *testing.T) {
 				t.Errorf("%v: %v", other, err)
 			}
 		}
-		if erases := b.ask(virtualprobe.Request{Do: "status"}).State.Erases; len(erases) != 0 {
+		if erases := b.ask(chipkeeper.Request{Do: "status"}).State.Erases; len(erases) != 0 {
 			t.Errorf("erased %v", erases)
 		}
 	})
@@ -278,13 +278,13 @@ func TestIdentification(t *testing.T) {
 			{"another chip, as asked", []boards.Number{0x1E}, true, true},
 			{"the right one", chip.Values, false, true},
 		} {
-			before := b.ask(virtualprobe.Request{Do: "status"}).State.Erases
+			before := b.ask(chipkeeper.Request{Do: "status"}).State.Erases
 			b.conf.Chip, b.conf.AnyChip = chip, c.any
 			b.conf.Chip.Values = c.values
 			p := created(t, b.conf.Flash.Programmer, b.conf)
 			data := []Segment{b.pattern(0, byte(n))}
 			err := p.Do(t.Context(), Job{Erase: []boards.Sector{b.sector(0)}, Write: data, Verify: data})
-			erased := !slices.Equal(b.ask(virtualprobe.Request{Do: "status"}).State.Erases, before)
+			erased := !slices.Equal(b.ask(chipkeeper.Request{Do: "status"}).State.Erases, before)
 			if c.works != (err == nil) || c.works != erased || !c.works &&
 				(!errors.Is(err, ErrOtherChip) ||
 					!strings.Contains(err.Error(), fmt.Sprintf("value 0x%x is not", uint64(chip.Values[1])))) {
@@ -337,13 +337,13 @@ func TestFailures(t *testing.T) {
 		weak := 0x10&^(first&0x10) | 1&^first | 2&^first
 		for _, c := range []struct {
 			name   string
-			faults virtualprobe.Faults
+			faults chipkeeper.Faults
 			want   failure.Class
 		}{
-			{"a weak bit", virtualprobe.Faults{Weak: map[uint32]byte{0x20: weak}}, failure.Verify},
-			{"unplugged", virtualprobe.Faults{UnplugAfter: 300}, failure.Flash},
+			{"a weak bit", chipkeeper.Faults{Weak: map[uint32]byte{0x20: weak}}, failure.Verify},
+			{"unplugged", chipkeeper.Faults{UnplugAfter: 300}, failure.Flash},
 		} {
-			b.ask(virtualprobe.Request{Do: "faults", Faults: &c.faults})
+			b.ask(chipkeeper.Request{Do: "faults", Faults: &c.faults})
 			err := p.Do(t.Context(), job)
 			got := failure.Of(err)
 			if got == failure.Flash && c.want == failure.Verify {
@@ -361,7 +361,7 @@ func TestFailures(t *testing.T) {
 				t.Logf("the tool printed: %s", tool.Text)
 			}
 		}
-		b.ask(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+		b.ask(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{}})
 		if err := p.Do(t.Context(), job); err != nil {
 			t.Errorf("afterwards: %v", err)
 		}

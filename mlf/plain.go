@@ -14,8 +14,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/modelfile"
 )
 
-// readDescribed returns the archive of the model that a file describes, or the file modelfile.File in a folder; nil if the
-// path is neither a folder nor a .json file.
+// readDescribed returns the archive of the model that a file describes, or the file modelfile.File in a folder; nil if
+// the path is neither a folder nor a .json file.
 func readDescribed(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	dir, name := file, modelfile.File
@@ -43,7 +43,8 @@ func readDescribed(file string) ([]byte, error) {
 	return modelfile.Pack(root.FS(), name, file)
 }
 
-// packDescribed returns the archive of the model that a file of a, of the name modelfile.File, describes; nil without one.
+// packDescribed returns the archive of the model that a file of a, of the name modelfile.File, describes; nil without
+// one.
 func (a *Archive) packDescribed() ([]byte, error) {
 	top := ""
 	for _, f := range a.Files {

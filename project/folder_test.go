@@ -170,7 +170,8 @@ func TestFormerBuildFolder(t *testing.T) {
 func TestReservedNames(t *testing.T) {
 	t.Parallel()
 	names := []string{
-		workdir.StageFolder, templatefile.ModelTar, templatefile.StateFile, workdir.LockFile, workdir.TurnFile, workdir.HolderFile,
+		workdir.StageFolder, templatefile.ModelTar, templatefile.StateFile, workdir.LockFile, workdir.TurnFile,
+		workdir.HolderFile,
 		templatefile.TemporaryPrefix + templatefile.StateFile + "1",
 		"Project.json",
 	}

@@ -55,7 +55,8 @@ func (p *Project) Toolchain() (string, error) {
 			compiler = strings.TrimSpace(tool.Version)
 		}
 
-		if !slices.ContainsFunc(steps.Tools, func(of templatefile.Tool) bool { return of.Name == tool.Name }) { // such as make
+		named := func(of templatefile.Tool) bool { return of.Name == tool.Name } // such as make
+		if !slices.ContainsFunc(steps.Tools, named) {
 			of.Add("tool", tool.Words()...)
 		}
 	}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -118,7 +118,7 @@ func TestExport(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "a", "template")
-	keeper := filepath.Join(t.TempDir(), virtualprobe.Program)
+	keeper := filepath.Join(t.TempDir(), chipkeeper.Program)
 	if err := os.WriteFile(keeper, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestExport(t *testing.T) {
 	if err := template.Generate(ctx, archive, "", made, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(made, virtualprobe.Program)); err != nil {
+	if _, err := os.Stat(filepath.Join(made, chipkeeper.Program)); err != nil {
 		t.Errorf("the keeper of emulated chips: %v", err)
 	}
 	// A project does not need the template.

@@ -18,9 +18,9 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/device/emulated"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper/keepertest"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )
 
 // uses are the functions of testdata/interop/interop.py, and the example.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device/emulated"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper/keepertest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"

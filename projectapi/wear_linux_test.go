@@ -13,9 +13,9 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device/emulated"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper/keepertest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )
 
 // TestFlashesOfATuner flashes trials as AutoTVM does, each in a project of its own, onto a board behind a probe: each

@@ -20,10 +20,10 @@ import (
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/fit"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
@@ -197,11 +197,11 @@ func (c boardCheck) pyocd(ctx context.Context, desk *device.Desk) error {
 // emulated returns an error for a board of an emulated chip that this program does not have.
 func (c boardCheck) emulated() error {
 	b := c.board
-	if _, ok := virtualprobe.Models[b.Flash.Chip]; ok || !b.Flash.Emulated {
+	if slices.Contains(chipkeeper.Chips, b.Flash.Chip) || !b.Flash.Emulated {
 		return nil
 	}
 	return b.Contradiction("flash.emulated", fmt.Sprintf("%q is not an emulated chip: %s", b.Flash.Chip,
-		strings.Join(slices.Sorted(maps.Keys(virtualprobe.Models)), ", ")))
+		strings.Join(chipkeeper.Chips, ", ")))
 }
 
 // macroName matches the name of a define.

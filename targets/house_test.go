@@ -61,9 +61,9 @@ func TestFunctionsAreShort(t *testing.T) {
 // temporaryFolders are places that need no package scratch, which removes what killed processes have left.
 var temporaryFolders = []string{
 	"internal/files/scratch/", "examples/", "tools/", "targets/develop/", "internal/testkit/",
-	"internal/virtualprobe/keepertest/", // of tests
-	"internal/gitfolder/",               // in a folder that a later process removes
-	"device/internal/ledger/",           // it becomes the folder of the leases
+	"internal/chipkeeper/keepertest/", // of tests
+	"internal/gitfolder/",             // in a folder that a later process removes
+	"device/internal/ledger/",         // it becomes the folder of the leases
 }
 
 // TestTemporaryFolders: temporary folders are those of package scratch.

@@ -49,7 +49,7 @@ var mayImport = map[string][]string{
 		"device", "image", "cache", "rpc", "cmodel", "boards", "mlf", "ndarray", "crt", "templates", "failure",
 	},
 	"executor":        {"rpc", "rpc/fault", "mlf", "ndarray", "failure"},
-	"device/emulated": {"device", "flasher", "failure"},
+	"device/emulated": {"device", "flasher", "transport", "failure"},
 	"device":          {"image", "flasher", "cache", "rpc", "rpc/fault", "transport", "boards", "failure"},
 	"cmodel":          {"crt", "image", "boards", "mlf", "ndarray", "failure"},
 	"image":           {"cache", "failure"},
@@ -87,7 +87,7 @@ var exportedNames = map[string]int{
 	"cmodel":                8,
 	"crt":                   1,
 	"device":                22,
-	"device/emulated":       1,
+	"device/emulated":       2,
 	"executor":              7,
 	"failure":               28,
 	"flasher":               10,
@@ -184,7 +184,7 @@ type arrow struct{ from, to string }
 
 // TestLibrariesLinkNoEmulatedChips: only a program that imports package emulated links the software for emulated chips.
 func TestLibrariesLinkNoEmulatedChips(t *testing.T) {
-	const chips = module + "/internal/virtualprobe"
+	const chips = module + "/device/emulated/internal/virtualprobe"
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, module+"/...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)

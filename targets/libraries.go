@@ -20,8 +20,8 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
@@ -101,7 +101,7 @@ func openCache(c *console.Console) (store *cache.Cache, limit int64, err error) 
 
 // findProgram returns the path of a program that boardsmith calls, the keeper among them.
 func findProgram(name string) (string, error) {
-	if name == virtualprobe.Program {
+	if name == chipkeeper.Program {
 		return findKeeper()
 	}
 	return toolbox.Find(os.Getenv, name)
@@ -113,7 +113,7 @@ func findKeeper() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return virtualprobe.Find(path)
+	return chipkeeper.Find(path)
 }
 
 // ownKeeper returns the path of setup's keeper, built or not.
@@ -122,7 +122,7 @@ func ownKeeper() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(dir, "go", virtualprobe.Program), nil
+	return filepath.Join(dir, "go", chipkeeper.Program), nil
 }
 
 const (
@@ -145,7 +145,7 @@ func attach(ctx context.Context, c *console.Console, b *boards.Board, which stri
 // needKeeper builds the keeper of an emulated board, unless one is installed or setup's is up to date.
 func needKeeper(ctx context.Context, c *console.Console, b *boards.Board) error {
 	var missing *failure.MissingToolError
-	if _, err := virtualprobe.Find(""); !errors.As(err, &missing) || !b.Flash.Emulated {
+	if _, err := chipkeeper.Find(""); !errors.As(err, &missing) || !b.Flash.Emulated {
 		return nil // its use reports an invalid BOARDSMITH_KEEPER
 	}
 	return buildKeeper(ctx, c)
@@ -162,12 +162,12 @@ func buildKeeper(ctx context.Context, c *console.Console) error {
 		return failure.Errorf(failure.Config, "tools: %w", err)
 	}
 
-	return buildProgram(ctx, c, virtualprobe.Program, path)
+	return buildProgram(ctx, c, chipkeeper.Program, path)
 }
 
 // buildProgram runs Go to build one of boardsmith's programs at a path.
 func buildProgram(ctx context.Context, c *console.Console, name, path string) error {
-	install := virtualprobe.WhereToInstall + "go install -mod=readonly " + programs + name
+	install := chipkeeper.WhereToInstall + "go install -mod=readonly " + programs + name
 
 	compiler, err := exec.LookPath("go")
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/boardsmith/boardsmith/internal/chipkeeper/keepertest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/toolbox"

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/projectapi"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
@@ -80,8 +80,8 @@ func exportTemplate(ctx context.Context, c *console.Console, v exportInputs, fol
 		return err
 	}
 	// The server looks for the keeper beside itself.
-	keeper := filepath.Join(built.Dir, virtualprobe.Program)
-	if err := buildProgram(ctx, c, virtualprobe.Program, keeper); err != nil {
+	keeper := filepath.Join(built.Dir, chipkeeper.Program)
+	if err := buildProgram(ctx, c, chipkeeper.Program, keeper); err != nil {
 		return err
 	}
 	e.Companions = []string{keeper}

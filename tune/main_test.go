@@ -5,7 +5,7 @@ package tune_test
 import (
 	"testing"
 
-	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper/keepertest"
 )
 
 func TestMain(m *testing.M) { keepertest.Main(m) }

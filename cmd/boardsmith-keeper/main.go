@@ -9,14 +9,15 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+	"github.com/boardsmith/boardsmith/device/emulated"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 )
 
 func main() {
-	switch err := virtualprobe.Keep(os.Args[1:]); {
+	switch err := emulated.Keep(os.Args[1:]); {
 	case errors.Is(err, flag.ErrHelp):
 	case err != nil:
-		fmt.Fprintf(os.Stderr, "%s: %v\n", virtualprobe.Program, err)
+		fmt.Fprintf(os.Stderr, "%s: %v\n", chipkeeper.Program, err)
 		os.Exit(1)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/device/emulated"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/projectapi"
 )
@@ -67,7 +67,7 @@ func run(args []string) (err error) {
 	}
 	log := hclog.New(&hclog.LoggerOptions{Name: projectapi.Program, Level: level, Output: os.Stderr})
 	f := projectapi.Folder{
-		Dir: dir, Executable: executable, Companions: []string{virtualprobe.Program}, Log: log,
+		Dir: dir, Executable: executable, Companions: []string{chipkeeper.Program}, Log: log,
 		Builder: &project.Builder{Host: device.Host{Path: []string{dir}, Log: log}},
 		Desk:    &device.Desk{Host: device.Host{Path: []string{dir}, Log: log}, Probes: emulated.Probes()},
 	}

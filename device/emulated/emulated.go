@@ -11,9 +11,10 @@ import (
 	"io"
 
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/device/emulated/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 )
 
 // Probes returns the emulated probes. Each running chip belongs to a process of the program boardsmith-keeper,
@@ -21,6 +22,10 @@ import (
 // $BOARDSMITH_KEEPER, beside the running executable or on PATH. Without it Attach returns a
 // *failure.MissingToolError.
 func Probes() device.Probes { return probes{} }
+
+// Keep is the main function of the program boardsmith-keeper: it keeps the chip that the arguments name, without the
+// program's name, until there has been no client for some time. Only Probes chooses arguments.
+func Keep(args []string) error { return virtualprobe.Keep(args) }
 
 type probes struct{}
 
@@ -32,23 +37,23 @@ func (probes) Start(ctx context.Context, folder, model string,
 		return device.EmulatedState{}, failure.Stopped(ctx, "start of the emulated chip")
 	}
 
-	keeper := func() (string, error) { return virtualprobe.Find("") }
+	keeper := func() (string, error) { return chipkeeper.Find("") }
 	if find != nil {
 		keeper = func() (string, error) {
-			if path, err := find(virtualprobe.Program); path != "" || err != nil {
+			if path, err := find(chipkeeper.Program); path != "" || err != nil {
 				return path, err
 			}
-			return virtualprobe.Find("")
+			return chipkeeper.Find("")
 		}
 	}
 
-	up, err := virtualprobe.Up(ctx, keeper, folder, model)
+	up, err := chipkeeper.Up(ctx, keeper, folder, model, chipkeeper.Stays)
 	return stateOf(up, err)
 }
 
 // Hold implements device.Probes.
 func (probes) Hold(ctx context.Context, folder string) (io.Closer, error) {
-	return virtualprobe.Hold(ctx, folder)
+	return chipkeeper.Hold(ctx, folder)
 }
 
 // State implements device.Probes.
@@ -57,13 +62,13 @@ func (probes) State(ctx context.Context, folder string) (device.EmulatedState, e
 		return device.EmulatedState{}, failure.Stopped(ctx, "status of the emulated chip")
 	}
 
-	status, err := virtualprobe.Ask(ctx, folder, virtualprobe.Request{Do: "status"})
+	status, err := chipkeeper.Ask(ctx, folder, chipkeeper.Request{Do: "status"})
 	if err == nil {
 		return stateOf(status, nil)
 	}
 
 	// The serial follows from the folder: it is known although the chip does not run.
-	silent := device.EmulatedState{Probe: virtualprobe.SerialOf(folder)}
+	silent := device.EmulatedState{Probe: chipkeeper.SerialOf(folder)}
 	if ctx.Err() != nil {
 		return silent, failure.Stopped(ctx, "status of the emulated chip")
 	}
@@ -72,19 +77,19 @@ func (probes) State(ctx context.Context, folder string) (device.EmulatedState, e
 
 // Erase implements device.Probes.
 func (probes) Erase(ctx context.Context, folder string) (device.EmulatedState, error) {
-	return stateOf(virtualprobe.Ask(ctx, folder, virtualprobe.Request{Do: "erase"}))
+	return stateOf(chipkeeper.Ask(ctx, folder, chipkeeper.Request{Do: "erase"}))
 }
 
 // Swap implements device.Probes.
 func (probes) Swap(ctx context.Context, folder string) (device.EmulatedState, error) {
-	return stateOf(virtualprobe.Ask(ctx, folder, virtualprobe.Request{Do: "swap"}))
+	return stateOf(chipkeeper.Ask(ctx, folder, chipkeeper.Request{Do: "swap"}))
 }
 
 // Stop implements device.Probes.
-func (probes) Stop(ctx context.Context, folder string) error { return virtualprobe.Down(ctx, folder) }
+func (probes) Stop(ctx context.Context, folder string) error { return chipkeeper.Down(ctx, folder) }
 
 // stateOf returns the state in a keeper's answer.
-func stateOf(a virtualprobe.Answer, err error) (device.EmulatedState, error) {
+func stateOf(a chipkeeper.Answer, err error) (device.EmulatedState, error) {
 	if err != nil {
 		return device.EmulatedState{}, err
 	}

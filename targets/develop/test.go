@@ -25,14 +25,15 @@ import (
 // longest are the packages whose tests take longest. go test starts them first, so that none of them runs alone at the
 // end.
 var longest = []string{
-	"./measure", "./device", "./project", "./targets", "./tune", "./internal/virtualprobe", "./templates", "./cmodel",
-	"./projectapi", "./targets/internal/accept", "./executor", "./tune/search", "./project/release",
+	"./measure", "./device", "./project", "./targets", "./tune", "./device/emulated/internal/virtualprobe",
+	"./templates", "./cmodel", "./projectapi", "./targets/internal/accept", "./executor", "./tune/search",
+	"./project/release",
 }
 
 // raced are packages with goroutines of their own, and what locks files for several processes. A plain run tries only
 // these under the race detector, because it has every dependency of a test compiled a second time: package executor,
-// whose goroutines are those of package rpc, would more than double them. Package internal/virtualprobe computes whole
-// chips, three times as long under the race detector.
+// whose goroutines are those of package rpc, would more than double them. Package device/emulated/internal/virtualprobe
+// computes whole chips, three times as long under the race detector.
 var raced = []string{
 	"./cache", "./flasher", "./project/internal/builddir", "./targets/internal/console", "./internal/command",
 	"./device/internal/desk", "./internal/files/filelock", "./device/internal/ledger", "./internal/sourcetree",

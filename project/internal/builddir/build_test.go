@@ -470,7 +470,8 @@ func TestNotes(t *testing.T) {
 			failing := "echo \"" + output + "\" >&2\necho 'make: *** [Makefile:1: x] Error 1' >&2; exit 1\n"
 			f := newFixture(t, failing, map[string]string{
 				"src/a.c": "a", "src/own.c": "o", lib0: "0", "notes/a.txt": "n", "kept.txt": "k", ".hidden": "h",
-				templatefile.ConfigFile: "c", templatefile.StateFile: "s", templatefile.ModelTar: "m", "build/old": "b", "../x": "x",
+				templatefile.ConfigFile: "c", templatefile.StateFile: "s", templatefile.ModelTar: "m",
+				"build/old": "b", "../x": "x",
 			})
 			f.State.Template.Inputs = []string{"build.sh", "src", "model", "crt_config"}
 			names := []string{"src/a.c", "src/own.c", lib0, "kept.txt", templatefile.ConfigFile, templatefile.ModelTar}

@@ -30,7 +30,8 @@ type Command struct {
 const Here = "/proc/self/cwd"
 
 // CompileCommands describes the C files among names.
-func CompileCommands(steps []templatefile.CompileStep, b *boards.Board, o boards.Options, names []string) ([]byte, error) {
+func CompileCommands(steps []templatefile.CompileStep, b *boards.Board, o boards.Options, names []string,
+) ([]byte, error) {
 	entries := []Command{}
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		if slices.ContainsFunc(leftOut(o), func(file string) bool { return strings.HasSuffix(name, "/src/"+file) }) {

@@ -44,7 +44,8 @@ func alloc(name string, kind elf.SectionType, at, size uint64) *elf.Section {
 // TestKept: memory that a reset keeps is there, and has no contents.
 func TestKept(t *testing.T) {
 	t.Parallel()
-	i := Program{Template: &templatefile.Description{Landmarks: firmware.Landmarks{Kept: firmware.Place{Section: ".noinit"}}}}
+	kept := firmware.Landmarks{Kept: firmware.Place{Section: ".noinit"}}
+	i := Program{Template: &templatefile.Description{Landmarks: kept}}
 	for _, c := range []struct {
 		section *elf.Section
 		want    string

@@ -99,8 +99,8 @@ func Read(dir string) (*State, error) {
 			"%s: %w", path, err)
 	}
 	if err != nil {
-		return nil, failure.New(failure.Config, "restore "+templatefile.StateFile+", or choose another folder", "%s: %w", path,
-			err)
+		return nil, failure.New(failure.Config, "restore "+templatefile.StateFile+", or choose another folder",
+			"%s: %w", path, err)
 	}
 	return s, nil
 }
@@ -256,7 +256,8 @@ func (f Flash) Same(g Flash) bool { return f.Device == g.Device && f.Image == g.
 // NotAProject returns the error of a folder whose project.json cannot be read.
 func NotAProject(dir string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return failure.New(failure.Config, "generate it first", "%s is not a project: it has no %s", dir, templatefile.StateFile)
+		return failure.New(failure.Config, "generate it first", "%s is not a project: it has no %s", dir,
+			templatefile.StateFile)
 	}
 	return regularfile.Error("project", dir, err)
 }

@@ -23,7 +23,9 @@ func TestTemplateRefused(t *testing.T) {
 		"above it":                      func(b *Description) { b.Outside = []string{"$BASE/../x"} },
 		"a form elsewhere":              func(b *Description) { b.Forms.Hex = "src/a.hex" },
 		"a landmark without a name":     func(b *Description) { b.Landmarks.Stacks = []firmware.Place{{}} },
-		"a landmark with two":           func(b *Description) { b.Landmarks.Kept = firmware.Place{Symbol: "a", Section: ".b"} },
+		"a landmark with two": func(b *Description) {
+			b.Landmarks.Kept = firmware.Place{Symbol: "a", Section: ".b"}
+		},
 		"the end of a section": func(b *Description) {
 			b.Landmarks.Parts = []firmware.Place{{Section: ".a", End: "b"}}
 		},

@@ -1,5 +1,5 @@
-// Package templatefile reads template.json, which describes how to build a template, and checks it. It builds nothing. No
-// code depends on a template's name.
+// Package templatefile reads template.json, which describes how to build a template, and checks it. It builds nothing.
+// No code depends on a template's name.
 package templatefile
 
 import (
@@ -46,8 +46,8 @@ const (
 // GeneratedFiles are all of them. It must not be changed.
 var GeneratedFiles = []string{ConfigFile, MakeFile, OperatorsFile, MemoryFile, LibrariesFile}
 
-// Description is template.json. Paths are slash paths in the project's folder. Package jsonfile checks values by the tags
-// "is" and "keys".
+// Description is template.json. Paths are slash paths in the project's folder. Package jsonfile checks values by the
+// tags "is" and "keys".
 type Description struct {
 	// the version of this table's rules: 1, which is also the default. A later one is refused
 	Interface int `json:"interface,omitempty" is:"0..2147483647"`

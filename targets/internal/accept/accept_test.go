@@ -16,12 +16,12 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/device/emulated"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper/keepertest"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/targets/internal/accept"
 )
@@ -140,7 +140,7 @@ func TestAcceptInFull(t *testing.T) {
 				Host:     device.Host{Cache: c},
 				StateDir: home, LeaseDir: home, Probes: emulated.Probes(),
 				Tool: func(program string) (string, error) {
-					if program == virtualprobe.Program {
+					if program == chipkeeper.Program {
 						return keepertest.Path()
 					}
 					return openocd, nil

@@ -1,37 +1,30 @@
-// This file keeps an emulated chip between commands, as a board on a desk keeps its flash. One process per chip owns
-// the emulator, the probe's front ends and the serial line. It ends some time after its last client has disconnected.
-
-package virtualprobe
+// Package chipkeeper starts and asks the keepers of emulated chips. A keeper is a process that keeps one chip between
+// commands, as a board on a desk keeps its flash: it owns the emulator, the probe's front ends and the serial line, and
+// ends some time after its last client has disconnected.
+//
+// It has no emulated chips: the keeper's own side is below device/emulated.
+package chipkeeper
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync"
-	"sync/atomic"
-	"syscall"
+	"strings"
 	"time"
 
-	"github.com/creack/pty"
-	"github.com/hashicorp/go-hclog"
 	"github.com/moby/sys/atomicwriter"
-	"golang.org/x/term"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
-	"github.com/boardsmith/boardsmith/internal/files/filelock"
 )
 
 // Program is the name of the keeper's executable, cmd/boardsmith-keeper.
@@ -41,27 +34,35 @@ const Program = "boardsmith-keeper"
 // PATH.
 const programEnv = "BOARDSMITH_KEEPER"
 
-// keeperProtocol is the version of the keeper's arguments, requests and answers, which this package and the executable
-// must have in common.
-const keeperProtocol = 1
+// Protocol is the version of the keeper's arguments, requests and answers, which this package and the executable must
+// have in common.
+const Protocol = 1
 
+// The files in a chip's folder.
 const (
-	stateName    = "chip.json"
-	flashName    = "flash.bin"
-	addressName  = "address.json" // exists while the keeper runs
-	controlName  = "control"
-	logName      = "keeper.log"
-	saveEvery    = 500 * time.Millisecond
-	firstAnswers = 90 * time.Second // limit for a keeper's start; one that fails reports it before
-	asksEvery    = 10 * time.Millisecond
-	awaitStep    = 15 * time.Millisecond
+	StateFile     = "chip.json"
+	FlashFile     = "flash.bin"
+	AddressFile   = "address.json" // exists while the keeper runs
+	ControlSocket = "control"
+	LogFile       = "keeper.log"
 )
 
-// lingers is the time for which a keeper runs after its last client.
-const lingers = 60 * time.Second
+// Stays is the time for which a keeper runs after its last client, unless a test needs another.
+const Stays = 60 * time.Second
 
-// Models are the supported chips, by pyOCD's names.
-var Models = map[string]Model{NRF51.Name: NRF51, STM32F412.Name: STM32F412}
+const (
+	firstAnswers = 90 * time.Second // limit for a keeper's start; one that fails reports it before
+	asksEvery    = 10 * time.Millisecond
+)
+
+// The names of the emulated chips, as in pyOCD.
+const (
+	NRF51     = "nrf51"
+	STM32F412 = "stm32f412xe"
+)
+
+// Chips are the emulated chips.
+var Chips = []string{NRF51, STM32F412}
 
 // A State is the part of a chip that outlasts a loss of power, except its flash.
 type State struct {
@@ -104,6 +105,15 @@ type Faults struct {
 	Waits int `json:"waits,omitempty"`
 }
 
+// A Cut is a loss of power inside an erase or inside the programming of a word, once. It leaves the cells partly
+// changed: some bits as before, some as intended, and some that read differently each time.
+type Cut struct {
+	Erase bool `json:"erase"` // in an erase, else in programming
+	// number of the erase of a sector, or of the programmed word, from now: 1 is the next one
+	After int    `json:"after"`
+	Seed  uint64 `json:"seed,omitempty"` // seed of the resulting bits and of the progress
+}
+
 // An Answer is the keeper's answer, one line.
 type Answer struct {
 	Error   string  `json:"error,omitempty"`
@@ -113,29 +123,6 @@ type Answer struct {
 	Clients int64   `json:"clients"` // of the probe and the UART, and those that hold the chip
 	// transfers of the debug port since the keeper started or since the last faults request
 	Transfers int64 `json:"transfers"`
-}
-
-// Keep is the keeper's main function: it keeps the chip that its arguments name until there has been no client for some
-// time.
-func Keep(args []string) error {
-	flags := flag.NewFlagSet(Program, flag.ContinueOnError)
-	flags.Usage = func() {
-		fmt.Fprintf(flags.Output(), "%s keeps one emulated chip. Package emulated starts it; nobody types its arguments.\n",
-			Program)
-	}
-
-	protocol := flags.Int("protocol", 0, "")
-	stays := flags.Duration("stays", lingers, "")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-
-	if *protocol != keeperProtocol || flags.NArg() != 1 {
-		return fmt.Errorf("this keeper speaks protocol %d, and was started for %d with %d folders: install the one of "+
-			"this boardsmith",
-			keeperProtocol, *protocol, flags.NArg())
-	}
-	return keep(flags.Arg(0), *stays)
 }
 
 // WhereToInstall begins the advice to install one of the programs of the boardsmith that a module requires: elsewhere,
@@ -172,15 +159,11 @@ func Find(last string) (string, error) {
 
 // Up starts the keeper of the emulated chip in dir unless it runs, and returns its address. Each chip has a folder of
 // its own, which Up creates if necessary. find returns the path of the keeper's executable; it is called only if no
-// keeper runs, and its error is returned unchanged.
-func Up(ctx context.Context, find func() (string, error), dir, model string) (Answer, error) {
-	return upFor(ctx, find, dir, model, lingers)
-}
-
-// upFor is Up; a keeper that it starts runs for the given time after its last client.
-func upFor(ctx context.Context, find func() (string, error), dir, model string, stays time.Duration) (Answer, error) {
+// keeper runs, and its error is returned unchanged. A keeper that Up starts runs for the given time after its last
+// client: Stays.
+func Up(ctx context.Context, find func() (string, error), dir, model string, stays time.Duration) (Answer, error) {
 	dir = abspath.Of(dir)
-	if _, ok := Models[model]; !ok {
+	if !slices.Contains(Chips, model) {
 		return Answer{}, fmt.Errorf("there is no emulated chip %q", model)
 	}
 
@@ -239,7 +222,7 @@ func upFor(ctx context.Context, find func() (string, error), dir, model string, 
 
 // lastWords returns the end of the keeper's log.
 func lastWords(dir string) string {
-	log, _ := os.ReadFile(filepath.Join(dir, logName))
+	log, _ := os.ReadFile(filepath.Join(dir, LogFile))
 	if len(log) == 0 {
 		return ""
 	}
@@ -247,24 +230,24 @@ func lastWords(dir string) string {
 }
 
 func firstState(dir, model string) error {
-	name := filepath.Join(dir, stateName)
+	name := filepath.Join(dir, StateFile)
 	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return writeJSON(name, State{Model: model})
+	return WriteJSON(name, State{Model: model})
 }
 
 // startKeeper starts the keeper's executable in a session of its own. The channel receives its result: nil if another
 // keeper was already running.
 func startKeeper(program, dir string, stays time.Duration) (<-chan error, error) {
 	// the keeper empties its log once it owns the chip
-	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	log, err := os.OpenFile(filepath.Join(dir, LogFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
 
-	cmd := exec.Command(program, "-protocol", strconv.Itoa(keeperProtocol), "-stays", stays.String(), dir)
+	cmd := exec.Command(program, "-protocol", strconv.Itoa(Protocol), "-stays", stays.String(), dir)
 	cmd.Dir = dir
 	if temp := os.Getenv("TMPDIR"); temp != "" {
 		cmd.Env = append(os.Environ(), "TMPDIR="+abspath.Of(temp)) // the keeper runs in another folder
@@ -320,7 +303,7 @@ func Hold(ctx context.Context, dir string) (io.Closer, error) {
 // dialAndAsk sends a request on a new connection, which the caller closes if it is not nil.
 func dialAndAsk(ctx context.Context, dir string, q Request) (a Answer, conn net.Conn, err error) {
 	var d net.Dialer
-	if conn, err = dialShort(ctx, &d, filepath.Join(dir, controlName)); err != nil {
+	if conn, err = dialShort(ctx, &d, filepath.Join(dir, ControlSocket)); err != nil {
 		return Answer{}, nil, err
 	}
 
@@ -352,7 +335,7 @@ func Down(ctx context.Context, dir string) error {
 	}
 	for {
 		// The keeper removes this file after it has saved.
-		if _, err := os.Stat(filepath.Join(dir, addressName)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(dir, AddressFile)); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		select {
@@ -366,6 +349,9 @@ func Down(ctx context.Context, dir string) error {
 	}
 }
 
+// SerialOf returns the serial number of the probe of the chip in dir, whether the chip runs or not.
+func SerialOf(dir string) string { return "EMULATED-" + strings.ToUpper(filepath.Base(dir)) }
+
 // dialShort connects to a socket through the folder's descriptor, because its path may be longer than a socket's
 // address allows.
 func dialShort(ctx context.Context, d *net.Dialer, path string) (net.Conn, error) {
@@ -377,218 +363,11 @@ func dialShort(ctx context.Context, d *net.Dialer, path string) (net.Conn, error
 	return d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path)))
 }
 
-func writeJSON(name string, v any) error {
+// WriteJSON writes a file of the chip's folder.
+func WriteJSON(name string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
 	return atomicwriter.WriteFile(name, append(b, '\n'), 0o644)
-}
-
-// A keeper is the process's state.
-type keeper struct {
-	dir     string
-	chip    *Chip
-	log     hclog.Logger
-	address Address
-	clients atomic.Int64
-	since   atomic.Int64 // when the last client left, Unix nanoseconds
-	done    chan struct{}
-	once    sync.Once
-
-	mu    sync.Mutex // protects the following fields; locked before the chip's lock
-	state State
-	saved []byte // the state on disk
-	owes  bool   // the flash on disk differs from the chip's
-}
-
-func keep(dir string, stays time.Duration) error {
-	lock, err := filelock.Open(filepath.Join(dir, "lock"))
-	if err != nil || lock == nil {
-		return err // another keeper runs
-	}
-	defer lock.Close()
-	if err := os.Truncate(filepath.Join(dir, logName), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err // the log of earlier keepers
-	}
-
-	k := &keeper{dir: dir, log: hclog.New(&hclog.LoggerOptions{Output: os.Stderr}), done: make(chan struct{})}
-	b, err := os.ReadFile(filepath.Join(dir, stateName))
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(b, &k.state); err != nil {
-		return fmt.Errorf("%s: %w", stateName, err)
-	}
-	k.state.Serial = SerialOf(dir)
-
-	if err := k.powerUp(); err != nil {
-		return err
-	}
-	defer func() { _ = k.chip.Close() }()
-
-	closers, err := k.open()
-	// Also after an error, before which some may have been opened.
-	for _, c := range closers {
-		defer c.Close()
-	}
-	if err != nil {
-		return err
-	}
-
-	defer os.Remove(filepath.Join(dir, addressName))
-
-	// The wait for the first client begins.
-	k.left()
-	k.wait(stays)
-	return k.save()
-}
-
-// powerUp starts the chip with its saved flash.
-func (k *keeper) powerUp() error {
-	model, ok := Models[k.state.Model]
-	if !ok {
-		return fmt.Errorf("there is no emulated chip %q", k.state.Model)
-	}
-
-	flash, err := os.ReadFile(filepath.Join(k.dir, flashName))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-
-	wear := &Wear{
-		Erases: slices.Clone(k.state.Erases), Stuck: maps.Clone(k.state.Stuck), Weak: maps.Clone(k.state.Weak),
-		Unstable: maps.Clone(k.state.Unstable),
-	}
-	k.chip, err = New(context.Background(), model, Options{Flash: flash, Wear: wear, Chip: k.state.Chip, Log: k.log})
-	return err
-}
-
-// open creates the front ends and serves them.
-func (k *keeper) open() (closers []io.Closer, err error) {
-	control, err := k.listenControl()
-	if err != nil {
-		return closers, err
-	}
-	closers = append(closers, control)
-
-	for _, f := range []struct {
-		address *string
-		serve   func(io.ReadWriter) error
-	}{{&k.address.Bitbang, k.chip.serveBitbang}, {&k.address.Remote, k.chip.serveRemote}} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return closers, err
-		}
-		closers = append(closers, l)
-		*f.address = l.Addr().String()
-		go k.accept(l, f.serve)
-	}
-
-	host, terminal, err := pty.Open()
-	if err != nil {
-		return closers, err
-	}
-	closers = append(closers, host)
-	_, err = term.MakeRaw(int(terminal.Fd()))
-	k.address.UART = terminal.Name()
-	terminal.Close() // reading our side of a terminal then fails while no program has the other side open
-	if err != nil {
-		return closers, err
-	}
-
-	go k.serveUART(host)
-	k.address.PID = os.Getpid()
-	if err := writeJSON(filepath.Join(k.dir, addressName), k.address); err != nil {
-		return closers, err
-	}
-
-	// Answers have the addresses, which are complete only now.
-	go k.control(control)
-	return closers, nil
-}
-
-func (k *keeper) listenControl() (net.Listener, error) {
-	if err := os.Chdir(k.dir); err != nil { // the address of a socket has about 100 characters at most
-		return nil, err
-	}
-	if err := os.Remove(controlName); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err // left by a killed keeper: this process holds the lock
-	}
-	return net.Listen("unix", controlName)
-}
-
-func (k *keeper) accept(l net.Listener, serve func(io.ReadWriter) error) {
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			k.clients.Add(1)
-			defer k.leave()
-			defer conn.Close()
-			if err := serve(conn); err != nil {
-				k.log.Debug("client", "ended", err)
-			}
-			k.saveNow()
-		}()
-	}
-}
-
-func (k *keeper) left() { k.since.Store(time.Now().UnixNano()) }
-
-// leave is called when a client has gone. Its time is noted before it counts as gone: else wait may see neither.
-func (k *keeper) leave() {
-	k.left()
-	k.clients.Add(-1)
-}
-
-// awaitClient waits until a program has the terminal's other side open.
-func (k *keeper) awaitClient(f *os.File) bool {
-	for {
-		open, err := terminalOpen(f)
-		if err != nil || open {
-			return open
-		}
-
-		select {
-		case <-k.done:
-			return false
-		case <-time.After(awaitStep):
-		}
-	}
-}
-
-// wait returns when the keeper must end: on a request, on a signal, or after the given time without a client.
-func (k *keeper) wait(stays time.Duration) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	tick := time.NewTicker(saveEvery)
-	defer tick.Stop()
-	pace := time.NewTicker(paceStep)
-	defer pace.Stop()
-
-	for {
-		select {
-		case <-k.done:
-			return
-		case <-signals:
-			return
-		case <-pace.C:
-			if err := k.chip.pace(); err != nil {
-				k.log.Warn("pace", "error", err)
-			}
-		case <-tick.C:
-			if k.clients.Load() == 0 && time.Since(time.Unix(0, k.since.Load())) > stays {
-				return
-			}
-
-			if err := k.chip.Alive(); err != nil {
-				k.log.Error("the emulator has ended", "error", err)
-				return
-			}
-			k.saveNow()
-		}
-	}
 }

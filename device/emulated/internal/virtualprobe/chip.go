@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 )
 
 var errUnplugged = errors.New("the probe was unplugged")
@@ -33,7 +35,7 @@ type Chip struct {
 	resets  int64     // the value at the last call of pace
 	looked  int64     // transfers at the last call of pace
 
-	faults    Faults
+	faults    chipkeeper.Faults
 	hangs     chan struct{} // closed by the next Break, while the probe hangs; else nil
 	transfers int64
 	claimed   chan struct{} // contains an element while a client has the probe
@@ -181,7 +183,7 @@ func (c *Chip) number(n int) error {
 }
 
 // Break sets the faults that occur from now on.
-func (c *Chip) Break(f Faults) {
+func (c *Chip) Break(f chipkeeper.Faults) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.faults, c.transfers = f, 0

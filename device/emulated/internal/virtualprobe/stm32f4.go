@@ -7,11 +7,13 @@ package virtualprobe
 import (
 	"bytes"
 	"errors"
+
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 )
 
 // STM32F412 is the chip of the machine netduinoplus2, as an STM32F412xE.
 var STM32F412 = Model{
-	Name: "stm32f412xe", Program: "qemu-system-arm", Args: []string{"-M", "netduinoplus2", "-icount", "shift=4"},
+	Name: chipkeeper.STM32F412, Program: "qemu-system-arm", Args: []string{"-M", "netduinoplus2", "-icount", "shift=4"},
 	dpID: 0x2BA01477, jtagID: 0x4BA00477, apID: 0x24770011, apBlock: 4 << 10, bsID: 0x06441041, bsIR: 5,
 	flash: span{f4Flash, f4Bytes},
 	wrap:  newSTM32F4,

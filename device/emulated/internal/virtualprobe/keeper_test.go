@@ -19,8 +19,9 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
+	"github.com/boardsmith/boardsmith/internal/chipkeeper/keepertest"
 	"github.com/boardsmith/boardsmith/internal/testkit"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )
 
 func TestMain(m *testing.M) { keepertest.Main(m, keeperFlags...) }
@@ -32,29 +33,29 @@ func TestKeeper(t *testing.T) {
 	dir := filepath.Join(t.TempDir(),
 		"a folder whose name is much longer than the name of a socket can ever be, as people's folders are", "chip")
 	ctx := testkit.Context(t)
-	a, err := Up(ctx, keepertest.Path, dir, NRF51.Name)
+	a, err := chipkeeper.Up(ctx, keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer Down(ctx, dir)
+	defer chipkeeper.Down(ctx, dir)
 	name, want := image(t, 3000, 0)
 	run(t, "openocd", "-s", jtagScripts(t), "-c",
 		"adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+portOf(a.Address.Bitbang)+
 			"; transport select jtag",
 		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c",
 		"program "+name+" verify reset exit 0")
-	again, err := Up(ctx, keepertest.Path, dir, NRF51.Name)
+	again, err := chipkeeper.Up(ctx, keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
 	if err != nil || again.Address != a.Address {
 		t.Fatalf("a second keeper: %+v, %v", again, err)
 	}
-	if err := Down(ctx, dir); err != nil {
+	if err := chipkeeper.Down(ctx, dir); err != nil {
 		t.Fatal(err)
 	}
-	flash, err := os.ReadFile(filepath.Join(dir, flashName))
+	flash, err := os.ReadFile(filepath.Join(dir, chipkeeper.FlashFile))
 	if err != nil || !bytes.Equal(flash[:len(want)], want) {
 		t.Fatalf("the flash was not kept: %v", err)
 	}
-	third, err := Up(ctx, keepertest.Path, dir, NRF51.Name)
+	third, err := chipkeeper.Up(ctx, keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestKeeper(t *testing.T) {
 	if third.Address.PID == a.Address.PID {
 		t.Error("the keeper did not end on request")
 	}
-	if _, err := Ask(ctx, dir, Request{Do: "dance"}); err == nil {
+	if _, err := chipkeeper.Ask(ctx, dir, chipkeeper.Request{Do: "dance"}); err == nil {
 		t.Error("it dances")
 	}
 }
@@ -82,30 +83,30 @@ func TestRelativeTMPDIR(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", "a folder")
 	ctx := testkit.Context(t)
-	if _, err := Up(ctx, keepertest.Path, dir, NRF51.Name); err != nil {
+	if _, err := chipkeeper.Up(ctx, keepertest.Path, dir, NRF51.Name, chipkeeper.Stays); err != nil {
 		t.Fatal(err)
 	}
-	if err := Down(ctx, dir); err != nil {
+	if err := chipkeeper.Down(ctx, dir); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // up starts a keeper in a folder of its own that ends with the test.
-func up(t *testing.T) (string, Answer) {
+func up(t *testing.T) (string, chipkeeper.Answer) {
 	t.Helper()
-	return upWithin(t, lingers)
+	return upWithin(t, chipkeeper.Stays)
 }
 
 // upWithin starts a keeper that ends after the given time without a client.
-func upWithin(t *testing.T, stays time.Duration) (string, Answer) {
+func upWithin(t *testing.T, stays time.Duration) (string, chipkeeper.Answer) {
 	t.Helper()
 	needs(t, NRF51.Program)
 	dir := filepath.Join(t.TempDir(), "chip")
-	a, err := upFor(t.Context(), keepertest.Path, dir, NRF51.Name, stays)
+	a, err := chipkeeper.Up(t.Context(), keepertest.Path, dir, NRF51.Name, stays)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = Down(context.Background(), dir) }) // the keeper may already have ended
+	t.Cleanup(func() { _ = chipkeeper.Down(context.Background(), dir) }) // the keeper may already have ended
 	return dir, a
 }
 
@@ -149,15 +150,17 @@ func emulatorOf(t *testing.T, keeper int) int {
 // A keeper ends 60 s after its last client, not before. Afterwards the chip can be used again.
 func TestKeeperLingers(t *testing.T) {
 	t.Parallel()
-	if lingers != 60*time.Second {
-		t.Errorf("a keeper stays %v", lingers)
+	if chipkeeper.Stays != 60*time.Second {
+		t.Errorf("a keeper stays %v", chipkeeper.Stays)
 	}
 	const short = 5 * time.Second // on a slow computer too, the client comes within this time
-	for name, connect := range map[string]func(ctx context.Context, dir string, a Answer) (io.Closer, error){
-		"probe": func(_ context.Context, _ string, a Answer) (io.Closer, error) {
+	for name, connect := range map[string]func(ctx context.Context, dir string, a chipkeeper.Answer) (io.Closer, error){
+		"probe": func(_ context.Context, _ string, a chipkeeper.Answer) (io.Closer, error) {
 			return net.Dial("tcp", a.Address.Bitbang)
 		},
-		"hold": func(ctx context.Context, dir string, _ Answer) (io.Closer, error) { return Hold(ctx, dir) },
+		"hold": func(ctx context.Context, dir string, _ chipkeeper.Answer) (io.Closer, error) {
+			return chipkeeper.Hold(ctx, dir)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -176,7 +179,7 @@ func TestKeeperLingers(t *testing.T) {
 			if took := time.Since(left); took < short {
 				t.Errorf("it ended after %v, not %v", took, short)
 			}
-			b, err := Up(t.Context(), keepertest.Path, dir, NRF51.Name)
+			b, err := chipkeeper.Up(t.Context(), keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
 			if err != nil || b.Address.PID == a.Address.PID {
 				t.Errorf("again: %+v, %v", b, err)
 			}
@@ -193,7 +196,7 @@ func TestKeeperKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	within(t, 10*time.Second, "the emulator's end", func() bool { return gone(emulator) })
-	b, err := Up(t.Context(), keepertest.Path, dir, NRF51.Name)
+	b, err := chipkeeper.Up(t.Context(), keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
 	if err != nil || b.Address.PID == a.Address.PID || b.State.Serial != a.State.Serial {
 		t.Errorf("again: %+v, %v", b, err)
 	}
@@ -204,12 +207,12 @@ func TestKeeperThatCannotStart(t *testing.T) {
 	t.Parallel()
 	needs(t, NRF51.Program)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, flashName), make([]byte, nrfBytes+1), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, chipkeeper.FlashFile), make([]byte, nrfBytes+1), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	_, err := Up(t.Context(), keepertest.Path, dir, NRF51.Name)
-	if err == nil || !strings.Contains(err.Error(), "bytes of flash") || time.Since(start) > firstAnswers/2 {
+	_, err := chipkeeper.Up(t.Context(), keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
+	if err == nil || !strings.Contains(err.Error(), "bytes of flash") || time.Since(start) > 45*time.Second {
 		t.Errorf("after %v: %v", time.Since(start), err)
 	}
 }
@@ -219,12 +222,12 @@ func TestManyUps(t *testing.T) {
 	t.Parallel()
 	needs(t, NRF51.Program)
 	dir := filepath.Join(t.TempDir(), "chip")
-	defer func() { _ = Down(context.Background(), dir) }() // as in up
+	defer func() { _ = chipkeeper.Down(context.Background(), dir) }() // as in up
 	var all sync.WaitGroup
 	var pids sync.Map
 	for range 6 {
 		all.Go(func() {
-			a, err := Up(t.Context(), keepertest.Path, dir, NRF51.Name)
+			a, err := chipkeeper.Up(t.Context(), keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
 			if err != nil {
 				t.Error(err)
 			}
@@ -243,7 +246,10 @@ func TestManyUps(t *testing.T) {
 func newKeeper(t *testing.T) *keeper {
 	t.Helper()
 	needs(t, NRF51.Program)
-	k := &keeper{dir: t.TempDir(), log: hclog.NewNullLogger(), done: make(chan struct{}), state: State{Model: NRF51.Name}}
+	k := &keeper{
+		dir: t.TempDir(), log: hclog.NewNullLogger(), done: make(chan struct{}),
+		state: chipkeeper.State{Model: NRF51.Name},
+	}
 	if err := k.powerUp(); err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +269,8 @@ func TestKeeperAtOnce(t *testing.T) {
 	for _, do := range []string{"status", "save", "swap", "erase", "faults"} {
 		all.Go(func() {
 			for range 5 {
-				if a := k.execute(Request{Do: do, Faults: &Faults{Stuck: map[int]bool{3: true}}}); a.Error != "" {
+				faults := chipkeeper.Faults{Stuck: map[int]bool{3: true}}
+				if a := k.execute(chipkeeper.Request{Do: do, Faults: &faults}); a.Error != "" {
 					t.Errorf("%s: %s", do, a.Error)
 				}
 				k.saveNow()
@@ -296,10 +303,10 @@ func TestSaveAfterFullDisk(t *testing.T) {
 	if err := k.save(); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := os.ReadFile(filepath.Join(good, flashName)); err != nil || !bytes.Equal(got, want) {
+	if got, err := os.ReadFile(filepath.Join(good, chipkeeper.FlashFile)); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("the flash was forgotten: %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(good, stateName)); err != nil {
+	if _, err := os.Stat(filepath.Join(good, chipkeeper.StateFile)); err != nil {
 		t.Error(err)
 	}
 }
@@ -310,10 +317,10 @@ func TestSerialOf(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, stateName), []byte(`{"serial": "OTHER-MICROBIT"}`), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, chipkeeper.StateFile), []byte(`{"serial": "OTHER-MICROBIT"}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := SerialOf(dir); got != "EMULATED-MICROBIT" {
+	if got := chipkeeper.SerialOf(dir); got != "EMULATED-MICROBIT" {
 		t.Errorf("serial %s", got)
 	}
 }

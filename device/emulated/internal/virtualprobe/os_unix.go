@@ -6,14 +6,9 @@ package virtualprobe
 
 import (
 	"os"
-	"os/exec"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
-
-// ownSession detaches a process from the terminal that it was started from.
-func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
 // terminalOpen reports whether a program has the other side of a terminal open.
 func terminalOpen(f *os.File) (bool, error) {

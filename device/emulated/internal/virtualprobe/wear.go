@@ -5,6 +5,8 @@ package virtualprobe
 import (
 	"errors"
 	"math/rand/v2"
+
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 )
 
 // Wear is the state of a flash: the erases of each sector, and its defects. The zero value is a new flash. It is
@@ -15,18 +17,9 @@ type Wear struct {
 	Weak     map[uint32]byte // by offset: bits that can no longer become 0
 	Unstable map[uint32]byte // by offset: bits that read randomly as 0 or 1 until they are erased
 
-	cut *Cut // pending power loss
-	off bool // the power is off since the cut
+	cut *chipkeeper.Cut // pending power loss
+	off bool            // the power is off since the cut
 	dim *rand.Rand
-}
-
-// A Cut is a loss of power inside an erase or inside the programming of a word, once. It leaves the cells partly
-// changed: some bits as before, some as intended, and some that read differently each time.
-type Cut struct {
-	Erase bool `json:"erase"` // in an erase, else in programming
-	// number of the erase of a sector, or of the programmed word, from now: 1 is the next one
-	After int    `json:"after"`
-	Seed  uint64 `json:"seed,omitempty"` // seed of the resulting bits and of the progress
 }
 
 // errPowerCut ends all operations of the chip and its probe.

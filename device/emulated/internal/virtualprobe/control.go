@@ -13,10 +13,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/moby/sys/atomicwriter"
+
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 )
 
 // control answers requests, one at a time.
@@ -29,7 +30,7 @@ func (k *keeper) control(l net.Listener) {
 
 		// Requests are answered one at a time: a client that sends none must not block the others.
 		_ = conn.SetDeadline(time.Now().Add(answerTimeout))
-		var q Request
+		var q chipkeeper.Request
 		if err := json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&q); err == nil {
 			_ = json.NewEncoder(conn).Encode(k.execute(q)) // a client that has disconnected needs no answer
 		}
@@ -58,14 +59,14 @@ func (k *keeper) hold(conn net.Conn) {
 }
 
 // orders are the requests that a keeper executes.
-var orders = map[string]func(*keeper, Request) error{
-	"status": func(*keeper, Request) error { return nil },
-	"hold":   func(*keeper, Request) error { return nil },
-	"down":   func(*keeper, Request) error { return nil },
-	"save":   func(k *keeper, _ Request) error { return k.save() },
-	"erase":  func(k *keeper, _ Request) error { return k.chip.Erase() },
-	"swap":   func(k *keeper, _ Request) error { return k.swap() },
-	"faults": func(k *keeper, q Request) error {
+var orders = map[string]func(*keeper, chipkeeper.Request) error{
+	"status": func(*keeper, chipkeeper.Request) error { return nil },
+	"hold":   func(*keeper, chipkeeper.Request) error { return nil },
+	"down":   func(*keeper, chipkeeper.Request) error { return nil },
+	"save":   func(k *keeper, _ chipkeeper.Request) error { return k.save() },
+	"erase":  func(k *keeper, _ chipkeeper.Request) error { return k.chip.Erase() },
+	"swap":   func(k *keeper, _ chipkeeper.Request) error { return k.swap() },
+	"faults": func(k *keeper, q chipkeeper.Request) error {
 		if q.Faults == nil {
 			return fmt.Errorf("faults without any")
 		}
@@ -74,10 +75,10 @@ var orders = map[string]func(*keeper, Request) error{
 	},
 }
 
-func (k *keeper) execute(q Request) Answer {
+func (k *keeper) execute(q chipkeeper.Request) chipkeeper.Answer {
 	do, ok := orders[q.Do]
 	if !ok {
-		return Answer{Error: fmt.Sprintf("a keeper cannot %q; it can: %v", q.Do, slices.Sorted(maps.Keys(orders)))}
+		return chipkeeper.Answer{Error: fmt.Sprintf("a keeper cannot %q; it can: %v", q.Do, slices.Sorted(maps.Keys(orders)))}
 	}
 
 	err := do(k, q)
@@ -85,7 +86,7 @@ func (k *keeper) execute(q Request) Answer {
 		err = k.save()
 	}
 
-	a := Answer{
+	a := chipkeeper.Answer{
 		State: k.currentState(), Address: k.address, Busy: len(k.chip.claimed) > 0, Clients: k.clients.Load(),
 		Transfers: k.chip.Transfers(),
 	}
@@ -105,7 +106,7 @@ func (k *keeper) swap() error {
 }
 
 // currentState returns the current state.
-func (k *keeper) currentState() State {
+func (k *keeper) currentState() chipkeeper.State {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.look()
@@ -141,7 +142,7 @@ func (k *keeper) saveFlash() error {
 
 	flash, err := k.chip.Flash()
 	if err == nil {
-		err = atomicwriter.WriteFile(filepath.Join(k.dir, flashName), flash, 0o644)
+		err = atomicwriter.WriteFile(filepath.Join(k.dir, chipkeeper.FlashFile), flash, 0o644)
 	}
 	k.owes = err != nil
 	return err
@@ -154,15 +155,12 @@ func (k *keeper) saveState() error {
 		return err
 	}
 
-	err = writeJSON(filepath.Join(k.dir, stateName), k.state)
+	err = chipkeeper.WriteJSON(filepath.Join(k.dir, chipkeeper.StateFile), k.state)
 	if err == nil {
 		k.saved = b
 	}
 	return err
 }
-
-// SerialOf returns the serial number of the probe of the chip in dir, whether the chip runs or not.
-func SerialOf(dir string) string { return "EMULATED-" + strings.ToUpper(filepath.Base(dir)) }
 
 // serveUART copies bytes between the chip's first UART and the terminal. Bytes that the chip sends while no program has
 // the terminal open are lost, as on a cable.

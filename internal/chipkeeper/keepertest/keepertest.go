@@ -45,7 +45,7 @@ func Build(path string) error {
 
 	// Tests run in the folders of their packages: this file leads to the repository.
 	_, here, _, _ := runtime.Caller(0)
-	cmd.Dir = strings.TrimSuffix(filepath.ToSlash(filepath.Dir(here)), "/internal/virtualprobe/keepertest")
+	cmd.Dir = strings.TrimSuffix(filepath.ToSlash(filepath.Dir(here)), "/internal/chipkeeper/keepertest")
 
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, output)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 )
 
 // nrfDo erases a page or programs a word through the flash controller, as a debugger does.
@@ -62,7 +64,7 @@ func TestPowerCut(t *testing.T) {
 		if err := c.Load(full); err != nil {
 			t.Fatal(err)
 		}
-		c.Break(Faults{Cut: &Cut{Erase: true, After: 1, Seed: seed}})
+		c.Break(chipkeeper.Faults{Cut: &chipkeeper.Cut{Erase: true, After: 1, Seed: seed}})
 		if err := nrfDo(t, c, true, page*nrfPage, 0); err != errPowerCut {
 			t.Fatalf("no cut: %v", err)
 		}
@@ -86,7 +88,7 @@ func TestPowerCut(t *testing.T) {
 		if b := flash(); !bytes.Equal(b[page*nrfPage:][:nrfPage], erasedPage) {
 			t.Error("an erase does not heal it")
 		}
-		c.Break(Faults{Cut: &Cut{After: 2, Seed: seed}})
+		c.Break(chipkeeper.Faults{Cut: &chipkeeper.Cut{After: 2, Seed: seed}})
 		if err := nrfDo(t, c, false, page*nrfPage, 0x12345678); err != nil {
 			t.Fatal(err)
 		}
@@ -116,13 +118,13 @@ func TestPowerCutUnderTools(t *testing.T) {
 			"load", "--no-config", "--no-wait", "-t", m.Name, "-u", "remote:localhost:" + listen(t, c.serveRemote),
 			"--format", "bin", name,
 		}
-		for _, cut := range []Cut{{Erase: true, After: 2, Seed: 1}, {After: 100, Seed: 2}} {
-			c.Break(Faults{Cut: &cut})
+		for _, cut := range []chipkeeper.Cut{{Erase: true, After: 2, Seed: 1}, {After: 100, Seed: 2}} {
+			c.Break(chipkeeper.Faults{Cut: &cut})
 			if out, err := try(t, "pyocd", args...); err == nil {
 				t.Errorf("%s, %+v: no error\n%s", m.Name, cut, out)
 			}
 		}
-		c.Break(Faults{})
+		c.Break(chipkeeper.Faults{})
 		run(t, "pyocd", args...)
 		mustHold(t, c, 0, want)
 	}
@@ -137,7 +139,7 @@ func TestBitsFall(t *testing.T) {
 		if err := c.Load(want); err != nil {
 			t.Fatal(err)
 		}
-		c.Break(Faults{Fall: map[uint32]byte{100: 0xFF, 1000: 0x0F}})
+		c.Break(chipkeeper.Faults{Fall: map[uint32]byte{100: 0xFF, 1000: 0x0F}})
 		want[100], want[1000] = 0, want[1000]&0xF0
 		mustHold(t, c, 0, want)
 		c.mu.Lock()
@@ -146,7 +148,7 @@ func TestBitsFall(t *testing.T) {
 		if err != nil || seen != 0 {
 			t.Errorf("%s: firmware sees 0x%02x: %v", m.Name, seen, err)
 		}
-		c.Break(Faults{Fall: map[uint32]byte{200: 0xFF}, FallAfter: 3})
+		c.Break(chipkeeper.Faults{Fall: map[uint32]byte{200: 0xFF}, FallAfter: 3})
 		mustHold(t, c, 0, want)
 		for range 3 {
 			c.exclusively(func() { c.dap.readDP(dpIDR) })
@@ -161,7 +163,7 @@ func TestBitsFall(t *testing.T) {
 func TestWait(t *testing.T) {
 	t.Parallel()
 	c := powerUp(t, NRF51)
-	c.Break(Faults{Waits: 3})
+	c.Break(chipkeeper.Faults{Waits: 3})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var acks []ack
@@ -214,7 +216,7 @@ func written(d *dap, ap bool, reg, v uint32) ack {
 func TestWaitUnderTools(t *testing.T) {
 	t.Parallel()
 	c := powerUp(t, NRF51)
-	c.Break(Faults{Waits: 50})
+	c.Break(chipkeeper.Faults{Waits: 50})
 	name, want := image(t, 8192, 0)
 	_, err := try(t, "openocd", "-s", jtagScripts(t), "-c", "adapter driver remote_bitbang; remote_bitbang host localhost",
 		"-c", "remote_bitbang port "+listen(t, c.serveBitbang)+"; transport select jtag",

@@ -5,9 +5,6 @@ package virtualprobe
 import (
 	"errors"
 	"os"
-	"os/exec"
 )
-
-func ownSession(*exec.Cmd) {}
 
 func terminalOpen(*os.File) (bool, error) { return false, errors.ErrUnsupported }

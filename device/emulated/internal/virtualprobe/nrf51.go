@@ -7,11 +7,13 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+
+	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 )
 
 // NRF51 is the chip of the machine microbit.
 var NRF51 = Model{
-	Name: "nrf51", Program: "qemu-system-arm", Args: []string{"-M", "microbit", "-icount", "shift=4"},
+	Name: chipkeeper.NRF51, Program: "qemu-system-arm", Args: []string{"-M", "microbit", "-icount", "shift=4"},
 	dpID: 0x0BB11477, jtagID: 0x0BB11477, apID: 0x04770021, apBlock: 1 << 10,
 	flash: span{0, nrfBytes},
 	wrap:  newNRF51,
