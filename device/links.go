@@ -81,7 +81,7 @@ func startEmulator(ctx context.Context, s launch) (transport.Link, error) {
 
 // openUART opens the serial port of a board, or the terminal of an emulated chip.
 func openUART(_ context.Context, port string, l boards.Link) (transport.Link, error) {
-	return transport.OpenSerial(transport.SerialConfig{Port: port, Baud: l.Baud})
+	return transport.OpenSerial(port, l.Baud)
 }
 
 // openTCP connects to the bridge before a board. What lies between bridge and firmware is a UART, which loses bytes.

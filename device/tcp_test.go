@@ -395,7 +395,7 @@ func TestTCPBesideProbe(t *testing.T) {
 	must(t, err)
 	chip, err := d.env.desk().StartEmulated(t.Context(), b)
 	must(t, err)
-	uart, err := transport.OpenSerial(transport.SerialConfig{Port: chip.Port})
+	uart, err := transport.OpenSerial(chip.Port, 0)
 	must(t, err)
 	address := openBridge(t, uart).Address()
 	left := device.DeskDevice{Name: "left", Board: "microbit", Probe: chip.Probe}

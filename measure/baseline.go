@@ -254,12 +254,12 @@ type Comparison struct {
 // Failure. A cost differs if the 95 % intervals of the medians do not overlap, and exceeds its limit if the lower end
 // of the new one does, seen from the upper end of the old one; both by more than the resolution of the device's timer.
 // Costs of processes of two computers are not compared.
-func Compare(old, current *Result, l Limits) (c Comparison) {
-	c.addNotes(old, current)
-	c.addCost(old, current, l.Cost)
+func (r *Result) Compare(old *Result, l Limits) (c Comparison) {
+	c.addNotes(old, r)
+	c.addCost(old, r, l.Cost)
 
 	before := old.quantities(l)
-	for i, q := range current.quantities(l) {
+	for i, q := range r.quantities(l) {
 		earlier := before[i]
 		change := Change{
 			Quantity: q.name, Unit: "bytes", Old: float64(earlier.bytes), New: float64(q.bytes), Limit: q.limit,

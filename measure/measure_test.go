@@ -128,7 +128,7 @@ func TestModel(t *testing.T) {
 			r.Stack < 100 || r.Computer != "" {
 			t.Errorf("%+v, stack %d", c, r.Stack)
 		}
-		if c := Compare(r, again, Limits{}); !reflect.DeepEqual(c, Comparison{}) {
+		if c := again.Compare(r, Limits{}); !reflect.DeepEqual(c, Comparison{}) {
 			t.Errorf("two equal measurements differ: %+v", c)
 		}
 	})
@@ -170,7 +170,7 @@ func TestRecheck(t *testing.T) {
 			Baseline: &Baseline{Results: []*Result{&earlier}}, Limits: limits,
 		})
 		testkit.Must(t, err)
-		err = Compare(&earlier, r, limits).Err(r)
+		err = r.Compare(&earlier, limits).Err(r)
 		if len(r.Rechecks) < c.again || c.again == 0 && len(r.Rechecks) > 0 || (err != nil) != c.exceeds {
 			t.Errorf("%s: measured again %v, %v", c.name, r.Rechecks, err)
 		}
@@ -229,7 +229,7 @@ func TestCompare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Compare(old, current, limits)
+	c := current.Compare(old, limits)
 	want := []Change{{
 		Quantity: "flash", Unit: "bytes", Old: 1000, New: 1020, Limit: 0.015, Exceeds: true,
 		Causes: []Cause{{"operators", 400, 420}, {"operators: conv", 300, 320}},
@@ -243,14 +243,14 @@ func TestCompare(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	limits.Flash = 0.02
-	if err := Compare(old, current, limits).Err(current); err != nil {
+	if err := current.Compare(old, limits).Err(current); err != nil {
 		t.Errorf("a change within its limit: %v", err)
 	}
 
 	old, current = grown()
 	old.Flash, current.Cost.Median, current.Cost.Low, current.Stack = current.Flash, 10300, 10300, 140
 	current.StackPath = []string{"main 60", "run 80"}
-	changes := Compare(old, current, limits).Changes
+	changes := current.Compare(old, limits).Changes
 	if len(changes) != 2 || changes[0].Quantity != "cost" || !changes[0].Exceeds ||
 		!reflect.DeepEqual(changes[1].Causes, []Cause{{"run", 40, 80}}) {
 		t.Errorf("%+v", changes)
@@ -261,23 +261,23 @@ func TestCompare(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	old, current := grown()
 	current.Flash, current.Stack = old.Flash, 0
-	c := Compare(old, current, Limits{})
+	c := current.Compare(old, Limits{})
 	if err := c.Err(current); failure.Of(err) != failure.DoesNotFit ||
 		err.Error() != "m on b as rpc: stack 100 -> unknown bytes, so that its limit cannot be checked" {
 		t.Errorf("%v", err)
 	}
-	c = Compare(current, old, Limits{})
+	c = old.Compare(current, Limits{})
 	if len(c.Changes) != 1 || c.Err(old) != nil || c.Changes[0].String() != "stack unknown -> 100 bytes" {
 		t.Errorf("%+v", c)
 	}
 	old, current = grown()
 	current.Flash, current.RAMUnsure = old.Flash, []string{"f allocates"}
-	c = Compare(old, current, Limits{})
+	c = current.Compare(old, Limits{})
 	if len(c.Changes) != 1 || c.Err(current) != nil ||
 		c.Changes[0].String() != "ram 50 -> 50 bytes (+0.00 %); it may be more: f allocates" {
 		t.Errorf("%+v", c)
 	}
-	if c = Compare(current, current, Limits{}); len(c.Changes) > 0 {
+	if c = current.Compare(current, Limits{}); len(c.Changes) > 0 {
 		t.Errorf("an old doubt is a change: %+v", c)
 	}
 }
@@ -307,7 +307,7 @@ func TestConditions(t *testing.T) {
 		{func(r *Result) { r.Cost, r.InputsSHA256, r.Computer = Cost{}, "12", "" }, "", ""}, // a build
 	} {
 		current := result(c.change)
-		got := Compare(old, current, Limits{})
+		got := current.Compare(old, Limits{})
 		notes := strings.Join(got.Notes, "\n")
 		if len(got.Changes) > 0 || !strings.Contains(notes, c.note) || (notes == "") != (c.note == "") ||
 			!strings.Contains(got.Incomparable, c.incomparable) || (got.Incomparable == "") != (c.incomparable == "") {
@@ -339,7 +339,7 @@ func TestNoise(t *testing.T) {
 			{result(1, 0.001), result(0.9, 0.001), true, false},
 			{result(1e-6, 0), result(2e-6, 0), false, false},
 		} {
-			changes := Compare(c.old, c.current, Limits{Cost: 0.02}).Changes
+			changes := c.current.Compare(c.old, Limits{Cost: 0.02}).Changes
 			if (len(changes) > 0) != c.changed || c.changed && changes[0].Exceeds != c.exceeds {
 				t.Errorf("%+v, %+v: %+v", c.old.Cost, c.current.Cost, changes)
 			}

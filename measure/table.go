@@ -105,7 +105,7 @@ func (t Table) WriteMarkdown(w io.Writer) error {
 		if old == nil {
 			continue
 		}
-		c := Compare(old, r, t.Limits)
+		c := r.Compare(old, t.Limits)
 		for _, x := range c.Changes {
 			if x.Exceeds {
 				item(r, "**%v** %s", x, causeList(x))

@@ -578,7 +578,7 @@ func TestWrappedCompiler(t *testing.T) {
 	wrapper := filepath.Join(t.TempDir(), "cc")
 	must(t, os.WriteFile(wrapper, fmt.Appendf(nil, "#!/bin/sh\nexec %s \"$@\" -DWRAPPED\n", command.Quote(cc)), 0o755))
 	const c = "#ifndef WRAPPED\n#define WRAPPED 2\n#endif\nint f(void) { return WRAPPED; }"
-	source := OperatorFile{Name: "f.c", Data: []byte(c)}
+	source := mlf.File{Name: "f.c", Data: []byte(c)}
 	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: ramOptions("host")}
 	window := rpc.Window{Base: 1 << 30, Bytes: 1 << 20}
 	var compiled [3][]byte
@@ -594,7 +594,7 @@ func TestWrappedCompiler(t *testing.T) {
 		must(t, err)
 		l, err := p.OperatorLinker(t.Context())
 		must(t, err)
-		program, err := l.Link(t.Context(), Operators{Files: []OperatorFile{source}, Entries: []string{"f"}}, window)
+		program, err := l.Link(t.Context(), Operators{Files: []mlf.File{source}, Entries: []string{"f"}}, window)
 		must(t, err)
 		compiled[n] = program.Bytes
 	}
@@ -618,7 +618,7 @@ func TestVanishedFiles(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(removing, "cc"), fmt.Appendf(nil, script, command.Quote(cc)), 0o755))
 	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: ramOptions("host")}
 	o := Operators{
-		Files:   []OperatorFile{{Name: "sub/f.c", Data: []byte("#include \"missing.h\"\nint f(void) { return 0; }")}},
+		Files:   []mlf.File{{Name: "sub/f.c", Data: []byte("#include \"missing.h\"\nint f(void) { return 0; }")}},
 		Entries: []string{"f"},
 	}
 	for _, class := range []failure.Class{failure.Compile, failure.Host} {

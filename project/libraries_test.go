@@ -178,7 +178,7 @@ func TestLibrariesInRAM(t *testing.T) {
 		_, err = r.LoadRAM(t.Context(), s, o)
 		must(t, err)
 
-		candidate := Operators{Files: []OperatorFile{{Name: "a.c", Data: []byte(callsLibraries)}}, Entries: []string{"call"}}
+		candidate := Operators{Files: []mlf.File{{Name: "a.c", Data: []byte(callsLibraries)}}, Entries: []string{"call"}}
 		lib, err := r.LoadRAM(t.Context(), s, candidate)
 		must(t, err)
 		f, err := lib.Function(t.Context(), "call")
@@ -196,9 +196,9 @@ func TestLibrariesInRAM(t *testing.T) {
 		spec.Model = ""
 		built(t, generated(t, filepath.Join(t.TempDir(), "q"), spec, e))
 		lacks := Operators{
-			Files: []OperatorFile{{Name: "a.c", Data: []byte("#include <riscv.h>")}}, Entries: []string{"call"},
+			Files: []mlf.File{{Name: "a.c", Data: []byte("#include <riscv.h>")}}, Entries: []string{"call"},
 		}
-		util := OperatorFile{Name: "util.c", Data: []byte("int plain_one(void) { return 5; }\n")}
+		util := mlf.File{Name: "util.c", Data: []byte("int plain_one(void) { return 5; }\n")}
 		shared := append(slices.Clone(candidate.Files), util)
 		_, err = l.Link(t.Context(), Operators{Files: shared, Entries: candidate.Entries},
 			rpc.Window{Base: hypothetical, Bytes: 1 << 20})
@@ -343,7 +343,7 @@ func TestLibraryFilesDetermineOperators(t *testing.T) {
 		l, err := p.OperatorLinker(t.Context())
 		must(t, err)
 		program, err := l.Link(t.Context(), Operators{
-			Files:   []OperatorFile{{Name: "w.c", Data: []byte("#include <nn.h>\nint w(void) { return NN; }\n")}},
+			Files:   []mlf.File{{Name: "w.c", Data: []byte("#include <nn.h>\nint w(void) { return NN; }\n")}},
 			Entries: []string{"w"},
 		}, rpc.Window{Base: 0x10000, Bytes: 1 << 16, Alignment: 16})
 		must(t, err)

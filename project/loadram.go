@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
 	"github.com/boardsmith/boardsmith/project/internal/ramlink"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -33,7 +34,7 @@ func (p *Project) ModelOperators() (Operators, error) {
 
 	o.Entries, o.Signatures = m.Functions, m.Signatures()
 	if c != nil {
-		o.Files = append(o.Files, OperatorFile{Name: path.Base(generator.AdapterFile), Data: c})
+		o.Files = append(o.Files, mlf.File{Name: path.Base(generator.AdapterFile), Data: c})
 
 		// The names are the model's, the functions are the adapter's.
 		o.Entries = nil

@@ -15,9 +15,6 @@ import (
 // Operators are C files and objects that hold packed functions.
 type Operators = ramlink.Operators
 
-// An OperatorFile is a file of Operators.
-type OperatorFile = ramlink.File
-
 // An OperatorLinker makes programs for the RAM of devices that run one project's firmware.
 type OperatorLinker = ramlink.Linker
 

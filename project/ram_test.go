@@ -88,7 +88,7 @@ var ramEntries = []string{"count", "begun", "root", "overflow", "workspace", "fa
 
 func ramProgram(flags ...string) Operators {
 	return Operators{
-		Files: []OperatorFile{{Name: "a.c", Data: []byte(ramOperators)}}, Entries: ramEntries,
+		Files: []mlf.File{{Name: "a.c", Data: []byte(ramOperators)}}, Entries: ramEntries,
 		Flags: append([]string{"-DSTARTED=2"}, flags...),
 	}
 }
@@ -232,7 +232,7 @@ int good(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* reso
 	for _, board := range drawn.Of(t, "faults in RAM", []string{"mps2_an385", "qemu_riscv32", "host"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			s, l, _ := openRAM(t, board)
-			o := Operators{Files: []OperatorFile{{Name: "bad.c", Data: []byte(source)}}, Entries: []string{"crash", "good"}}
+			o := Operators{Files: []mlf.File{{Name: "bad.c", Data: []byte(source)}}, Entries: []string{"crash", "good"}}
 			for range 2 { // the session goes on with the device that was reset
 				m := uploaded(t, s, l, o)
 				_, err := callIn(t, m, "crash", 1)
@@ -326,7 +326,7 @@ func TestInterruptsOfMeasurements(t *testing.T) {
 	for _, board := range drawn.Of(t, "boards that count interrupts", []string{"mps2_an385", "qemu_riscv32", "host"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			s, l, _ := openRAM(t, board)
-			o := Operators{Files: []OperatorFile{{Name: "a.c", Data: []byte(pendOperators)}}, Entries: []string{"quiet", "pend"}}
+			o := Operators{Files: []mlf.File{{Name: "a.c", Data: []byte(pendOperators)}}, Entries: []string{"quiet", "pend"}}
 			if board == "host" {
 				o = ramProgram()
 			}
@@ -402,7 +402,7 @@ func TestOperatorsRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := l.Link(t.Context(), Operators{
-				Files:   []OperatorFile{{Name: "a.c", Data: []byte(c.source)}},
+				Files:   []mlf.File{{Name: "a.c", Data: []byte(c.source)}},
 				Entries: []string{c.entry},
 			}, w)
 			var tool *ToolError
@@ -415,7 +415,7 @@ func TestOperatorsRefused(t *testing.T) {
 			}
 		})
 	}
-	f := Operators{Files: []OperatorFile{{Name: "a.c", Data: []byte("int f(void) { return 0; }")}}}
+	f := Operators{Files: []mlf.File{{Name: "a.c", Data: []byte("int f(void) { return 0; }")}}}
 	if _, err := l.Link(t.Context(), f, w); failure.Of(err) != failure.Config {
 		t.Errorf("no entry is named: %v", err)
 	}
@@ -459,46 +459,46 @@ func TestOperatorNames(t *testing.T) {
 	l, err := p.OperatorLinker(t.Context())
 	must(t, err)
 	made := filepath.Join(t.TempDir(), "made")
-	specs := OperatorFile{Name: "spec.c", Data: []byte(".c:\ntouch " + made + "\n\n")}
-	entry := OperatorFile{Name: "f.c", Data: []byte("#include <math.h>\nint f(double* x) { *x = cos(*x); return 0; }")}
+	specs := mlf.File{Name: "spec.c", Data: []byte(".c:\ntouch " + made + "\n\n")}
+	entry := mlf.File{Name: "f.c", Data: []byte("#include <math.h>\nint f(double* x) { *x = cos(*x); return 0; }")}
 	compiled := filepath.Join(t.TempDir(), "f.o")
 	cc := exec.CommandContext(t.Context(), "cc", "-x", "c", "-c", "-o", compiled, "-")
 	cc.Stdin = bytes.NewReader(entry.Data)
 	must(t, cc.Run())
 	code, err := os.ReadFile(compiled)
 	must(t, err)
-	defines := func(file, variable string) OperatorFile {
-		return OperatorFile{Name: file, Data: []byte("int " + variable + ";")}
+	defines := func(file, variable string) mlf.File {
+		return mlf.File{Name: file, Data: []byte("int " + variable + ";")}
 	}
-	object := OperatorFile{Name: "f.o", Data: code}
+	object := mlf.File{Name: "f.o", Data: code}
 	const noName = `cos, 0); __asm__(".incbin \"/etc/passwd\""); STUB(cos`
 	must(t, exec.CommandContext(t.Context(), "objcopy", "--redefine-sym", "cos="+noName, compiled).Run())
 	code, err = os.ReadFile(compiled)
 	must(t, err)
-	injects := OperatorFile{Name: "f.o", Data: code}
+	injects := mlf.File{Name: "f.o", Data: code}
 	for _, c := range []struct {
-		files []OperatorFile
+		files []mlf.File
 		class failure.Class // "": it links
 		names string        // in the error
 	}{
-		{[]OperatorFile{entry}, "", ""},
-		{[]OperatorFile{entry, {Name: "-specs=spec.c", Data: nil}, specs}, failure.Config, `"-specs=spec.c"`},
-		{[]OperatorFile{entry, {Name: "-g.h", Data: nil}}, failure.Config, `"-g.h"`},
-		{[]OperatorFile{entry, {Name: "f.c", Data: []byte("int g;")}}, failure.Config, `"f.c" and "f.c"`},
-		{[]OperatorFile{object}, "", ""},
-		{[]OperatorFile{injects}, failure.Link, `"cos, 0); `},
-		{[]OperatorFile{entry, object}, failure.Config, `"f.c" and "f.o"`},
-		{[]OperatorFile{object, entry}, failure.Config, `"f.o" and "f.c"`},
-		{[]OperatorFile{entry, {Name: "a/b.c", Data: []byte("int g;")}}, "", ""},
-		{[]OperatorFile{entry, {Name: "a/../b.c", Data: nil}}, failure.Config, `"a/../b.c"`},
-		{[]OperatorFile{entry, {Name: "/b.c", Data: nil}}, failure.Config, `"/b.c"`},
-		{[]OperatorFile{entry, {Name: "..", Data: nil}}, failure.Config, `".."`},
+		{[]mlf.File{entry}, "", ""},
+		{[]mlf.File{entry, {Name: "-specs=spec.c", Data: nil}, specs}, failure.Config, `"-specs=spec.c"`},
+		{[]mlf.File{entry, {Name: "-g.h", Data: nil}}, failure.Config, `"-g.h"`},
+		{[]mlf.File{entry, {Name: "f.c", Data: []byte("int g;")}}, failure.Config, `"f.c" and "f.c"`},
+		{[]mlf.File{object}, "", ""},
+		{[]mlf.File{injects}, failure.Link, `"cos, 0); `},
+		{[]mlf.File{entry, object}, failure.Config, `"f.c" and "f.o"`},
+		{[]mlf.File{object, entry}, failure.Config, `"f.o" and "f.c"`},
+		{[]mlf.File{entry, {Name: "a/b.c", Data: []byte("int g;")}}, "", ""},
+		{[]mlf.File{entry, {Name: "a/../b.c", Data: nil}}, failure.Config, `"a/../b.c"`},
+		{[]mlf.File{entry, {Name: "/b.c", Data: nil}}, failure.Config, `"/b.c"`},
+		{[]mlf.File{entry, {Name: "..", Data: nil}}, failure.Config, `".."`},
 		// No file with options.
-		{[]OperatorFile{entry, {Name: "@g.c", Data: []byte("-specs=spec.c\n")}, specs}, failure.Compile, ""},
+		{[]mlf.File{entry, {Name: "@g.c", Data: []byte("-specs=spec.c\n")}, specs}, failure.Compile, ""},
 		// Names that the linker gives its own files, here and before.
-		{[]OperatorFile{entry, defines("shim.c", "g1"), defines("stubs.c", "g2")}, "", ""},
-		{[]OperatorFile{entry, defines("boardsmith_shim.c", "g1"), defines("boardsmith_stubs.c", "g2")}, "", ""},
-		{[]OperatorFile{entry, {Name: "operators.ld", Data: nil}, {Name: "operators.elf", Data: nil}}, "", ""},
+		{[]mlf.File{entry, defines("shim.c", "g1"), defines("stubs.c", "g2")}, "", ""},
+		{[]mlf.File{entry, defines("boardsmith_shim.c", "g1"), defines("boardsmith_stubs.c", "g2")}, "", ""},
+		{[]mlf.File{entry, {Name: "operators.ld", Data: nil}, {Name: "operators.elf", Data: nil}}, "", ""},
 	} {
 		_, err := l.Link(t.Context(), Operators{Files: c.files, Entries: []string{"f"}},
 			rpc.Window{Base: 1 << 30, Bytes: 1 << 20})
@@ -524,7 +524,7 @@ func TestUnwindingTables(t *testing.T) {
 	var sizes [2]int
 	for i, flags := range [][]string{nil, {"-funwind-tables"}} {
 		program, err := l.Link(t.Context(), Operators{
-			Files: []OperatorFile{{Name: "f.c", Data: source}}, Entries: []string{"f"}, Flags: append(flags, "-fno-inline"),
+			Files: []mlf.File{{Name: "f.c", Data: source}}, Entries: []string{"f"}, Flags: append(flags, "-fno-inline"),
 		}, rpc.Window{Base: 1 << 29, Bytes: 1 << 16})
 		must(t, err)
 		sizes[i] = len(program.Bytes)
@@ -533,7 +533,7 @@ func TestUnwindingTables(t *testing.T) {
 		t.Errorf("%d bytes without tables, %d with them", sizes[0], sizes[1])
 	}
 	a, err := l.ModuleArchive(t.Context(), Operators{ // in flash
-		Files: []OperatorFile{{Name: "f.c", Data: source}}, Entries: []string{"f"},
+		Files: []mlf.File{{Name: "f.c", Data: source}}, Entries: []string{"f"},
 		Flags: []string{"-funwind-tables", "-fno-inline"},
 	})
 	must(t, err)
@@ -620,7 +620,7 @@ func TestResidentBesideRAM(t *testing.T) {
 			spec := Spec{Board: board, Archive: blank, Options: ramOptions(board)}
 			l, err := generated(t, t.TempDir()+"/p", spec, testEnv()).OperatorLinker(t.Context())
 			must(t, err)
-			own := Operators{Files: []OperatorFile{{Name: "resident.c", Data: []byte(residentOperators)}}}
+			own := Operators{Files: []mlf.File{{Name: "resident.c", Data: []byte(residentOperators)}}}
 			jump, root := own, own
 			jump.Entries, root.Entries = []string{"jump"}, []string{"root"}
 			spec.Archive, err = l.Archive(t.Context(), map[string]Operators{"jump": jump, "root": root}, nil)
@@ -634,7 +634,7 @@ func TestResidentBesideRAM(t *testing.T) {
 			source := ramOperators + "\nint plain(void);\nint plain(void) { return 42; }\n" +
 				"PACKED(where) { out->v_int64 = (int64_t)(uintptr_t)&plain; *type = kTVMArgInt; return 0; }\n"
 			m := uploaded(t, s, l, Operators{
-				Files: []OperatorFile{{Name: "a.c", Data: []byte(source)}}, Entries: append(ramEntries, "where"),
+				Files: []mlf.File{{Name: "a.c", Data: []byte(source)}}, Entries: append(ramEntries, "where"),
 				Flags: []string{"-DSTARTED=2"},
 			})
 			if got, err := callIn(t, m, "root", 16); err != nil || got != 4 {
@@ -769,7 +769,7 @@ func TestFFIOperators(t *testing.T) {
 				"types", "both", "truth", "text", "nothing", "object", "silent", "seven", "refuses", "refuses_once", "workspace",
 				"huge", "parallel", "calls", "hooks", "other",
 			}
-			m := uploaded(t, s, l, Operators{ABI: mlf.ABITVMFFI, Entries: entries, Files: []OperatorFile{
+			m := uploaded(t, s, l, Operators{ABI: mlf.ABITVMFFI, Entries: entries, Files: []mlf.File{
 				{Name: "lib0.c", Data: []byte(ffiOperators)},
 				{Name: "lib1.c", Data: []byte(strings.ReplaceAll(ffiOperators[:strings.Index(ffiOperators, "FFI(types)")],
 					"static", "") + "FFI(other) { return 0; }\n")},

@@ -18,11 +18,11 @@ const module = "github.com/boardsmith/boardsmith"
 // stands in the top's internal.
 var mayImport = map[string][]string{
 	magefile: {"targets", "targets/develop"},
-	"cmd":    {"projectapi", "device/emulated", "project", "device"},
+	"cmd":    {"internal/projectapi", "device/emulated", "project", "device"},
 
 	// What people type, and what serves it: environment, output, files that people write.
 	"targets": {
-		"projectapi", "measure", "tune/report", "tune/search", "tune/space", "tune", "serve", "project/release",
+		"internal/projectapi", "measure", "tune/report", "tune/search", "tune/space", "tune", "serve", "project/release",
 		"project/templatecheck", "project", "executor", "device", "device/emulated", "image", "cmodel", "crt", "cache",
 		"rpc", "rpc/fault", "transport", "boards", "templates", "mlf", "ndarray", "examples/samples",
 		"examples/own-firmware", "failure",
@@ -32,8 +32,8 @@ var mayImport = map[string][]string{
 	"project/templatecheck": {"project", "device", "image", "cache", "rpc", "boards", "mlf", "failure"},
 	"project/release":       {"project", "cmodel", "image", "boards", "mlf", "failure"},
 	"measure":               {"project", "executor", "device", "image", "rpc", "boards", "mlf", "ndarray", "failure"},
-	"projectapi":            {"project", "device", "transport", "boards", "mlf", "templates", "failure"},
-	"examples/tune-matmul":  {"tune", "project", "device"}, // a program as users write them
+	"internal/projectapi":   {"project", "device", "transport", "boards", "mlf", "templates", "failure"},
+	"examples/tune-matmul":  {"tune", "mlf", "device"}, // a program as users write them
 	"tune/search": {
 		"tune", "tune/space", "project", "executor", "device", "image", "rpc", "mlf", "ndarray", "failure",
 	},
@@ -41,7 +41,7 @@ var mayImport = map[string][]string{
 		"serve", "project", "device", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray", "failure",
 	},
 	"serve":       {"rpc", "rpc/fault", "transport", "failure"}, // TVM's RPC server
-	"tune/space":  {"ndarray", "failure"},
+	"tune/space":  {"mlf", "ndarray", "failure"},
 	"tune/report": {"tune", "measure", "device", "failure"},
 
 	// A project is a folder, and the way from it to a device.
@@ -92,22 +92,21 @@ var exportedNames = map[string]int{
 	"failure":               28,
 	"flasher":               10,
 	"image":                 5,
-	"measure":               33,
+	"measure":               32,
 	"mlf":                   22,
 	"ndarray":               19,
-	"project":               17,
+	"project":               16,
 	"project/release":       5,
 	"project/templatecheck": 4,
-	"projectapi":            4,
 	"rpc":                   23,
 	"rpc/fault":             15,
 	"serve":                 9,
 	"templates":             2,
-	"transport":             20,
-	"tune":                  28,
-	"tune/report":           5,
+	"transport":             19,
+	"tune":                  27,
+	"tune/report":           3,
 	"tune/search":           7,
-	"tune/space":            9,
+	"tune/space":            5,
 }
 
 // magefile is the place of boardsmith's own magefile, the package in the root.

@@ -463,7 +463,7 @@ func (s *survey) compare() error {
 			continue
 		}
 
-		c := measure.Compare(old, r, s.table.Limits)
+		c := r.Compare(old, s.table.Limits)
 		exceeded = cmp.Or(exceeded, c.Err(r))
 		for _, change := range c.Changes {
 			if change.Exceeds && !slices.Contains(quantities, change.Quantity) {

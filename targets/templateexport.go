@@ -11,7 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
-	"github.com/boardsmith/boardsmith/projectapi"
+	"github.com/boardsmith/boardsmith/internal/projectapi"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"

@@ -12,7 +12,7 @@ import (
 // Records a link's bytes while a message goes to the firmware and back.
 func Example() {
 	ctx := context.Background()
-	serial, err := transport.OpenSerial(transport.SerialConfig{Port: "/dev/ttyACM0", Baud: 115200})
+	serial, err := transport.OpenSerial("/dev/ttyACM0", 115200)
 	if err != nil {
 		log.Fatal(err)
 	}

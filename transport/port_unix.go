@@ -19,15 +19,15 @@ import (
 type terminal struct{ *os.File }
 
 // openPort opens a port and drops the bytes that it received before.
-func openPort(c SerialConfig) (driver, error) {
-	f, err := os.OpenFile(c.Port, os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+func openPort(name string, baud int) (driver, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		return nil, path.Err // a serialError has the path
 	}
 
 	t := terminal{f}
-	if err := configure(c); err != nil {
+	if err := configure(name, baud); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 
@@ -39,11 +39,11 @@ func openPort(c SerialConfig) (driver, error) {
 }
 
 // configure sets the port's mode, which lasts for as long as a program has it open.
-func configure(c SerialConfig) error {
+func configure(name string, baud int) error {
 	syscall.ForkLock.RLock() // the driver's descriptor would be inherited by a child
 	defer syscall.ForkLock.RUnlock()
 
-	port, err := serial.Open(c.Port, &serial.Mode{BaudRate: c.Baud})
+	port, err := serial.Open(name, &serial.Mode{BaudRate: baud})
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 // openPort opens a port and drops the bytes that it received before. No other program can have it open.
-func openPort(c SerialConfig) (driver, error) {
-	port, err := serial.Open(c.Port, &serial.Mode{BaudRate: c.Baud})
+func openPort(name string, baud int) (driver, error) {
+	port, err := serial.Open(name, &serial.Mode{BaudRate: baud})
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -16,12 +17,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 )
-
-// SerialConfig describes a serial port. Only Port must be set.
-type SerialConfig struct {
-	Port string // its name or path, as in "/dev/ttyACM0", "COM3"
-	Baud int    // bits a second; 0 means 115200
-}
 
 const (
 	defaultBaud = 115200
@@ -123,19 +118,16 @@ type serialLink struct {
 	looked  time.Time // when
 }
 
-// OpenSerial opens a port exclusively: eight bits, no parity, one stop bit. Errors: class probe-missing. Once the
-// port has vanished, errors of the link are of class board-lost and match ErrClosed. If another program opened the port
-// before, a wait that its context's deadline ends is ErrSharedPort.
-func OpenSerial(c SerialConfig) (Link, error) {
-	if c.Baud == 0 {
-		c.Baud = defaultBaud
-	}
-
-	port, err := openPort(c)
+// OpenSerial opens a port exclusively: eight bits, no parity, one stop bit. name is as in "/dev/ttyACM0" or "COM3";
+// baud is in bits a second, 0 means 115200. Errors: class probe-missing. Once the port has vanished, errors of the link
+// are of class board-lost and match ErrClosed. If another program opened the port before, a wait that its context's
+// deadline ends is ErrSharedPort.
+func OpenSerial(name string, baud int) (Link, error) {
+	port, err := openPort(name, cmp.Or(baud, defaultBaud))
 	if err != nil {
-		return nil, notOpened(c.Port, err)
+		return nil, notOpened(name, err)
 	}
-	return newSerial(c.Port, port), nil
+	return newSerial(name, port), nil
 }
 
 func newSerial(name string, port driver) *serialLink {

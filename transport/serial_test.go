@@ -24,7 +24,7 @@ import (
 func openTerminal(t *testing.T) (near *os.File, port transport.Link) {
 	t.Helper()
 	near, far := transporttest.Terminal(t)
-	port, err := transport.OpenSerial(transport.SerialConfig{Port: far.Name()})
+	port, err := transport.OpenSerial(far.Name(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestUnpluggedPortIsBoardLost(t *testing.T) {
 }
 
 func TestMissingPortIsProbeMissing(t *testing.T) {
-	_, err := transport.OpenSerial(transport.SerialConfig{Port: "/dev/ttyNONE7"})
+	_, err := transport.OpenSerial("/dev/ttyNONE7", 0)
 	if failure.Of(err) != failure.ProbeMissing {
 		t.Errorf("%v, class %v", err, failure.Of(err))
 	}
@@ -111,7 +111,7 @@ func TestSharedPortNamesOtherProgram(t *testing.T) {
 	go func() { _, _ = io.Copy(io.Discard, taken) }()
 	want := fmt.Sprintf("cat (process %d)", cat.Process.Pid)
 	for range 3 {
-		port, err := transport.OpenSerial(transport.SerialConfig{Port: far.Name()})
+		port, err := transport.OpenSerial(far.Name(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestSerialForkedReader(t *testing.T) {
 		t.Skip(err) // no /proc
 	}
 	defer func() { _ = input.Close(); _ = child.Wait() }()
-	port, err := transport.OpenSerial(transport.SerialConfig{Port: far.Name()})
+	port, err := transport.OpenSerial(far.Name(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

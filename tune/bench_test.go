@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper/keepertest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -39,7 +40,7 @@ func variants(t testing.TB, n int) iter.Seq[tune.Candidate] {
 			at += bytes.Index(source.Data[at:], []byte(") {")) + 3
 			source.Data = fmt.Appendf(nil, "%s\n  __asm__ volatile(\"\" ::\"r\"(%d));\n%s", source.Data[:at], i,
 				source.Data[at:])
-			c.ID, c.Operators.Files = fmt.Sprintf("%s.%d", c.ID, i), []project.OperatorFile{source}
+			c.ID, c.Operators.Files = fmt.Sprintf("%s.%d", c.ID, i), []mlf.File{source}
 			if !yield(c) {
 				return
 			}

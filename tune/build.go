@@ -96,7 +96,7 @@ func (f *firmware) compilerWorks(ctx context.Context) bool {
 	source := fmt.Appendf(nil, "int %s(void) { return 0; } // %d\n", entry, time.Now().UnixNano())
 	l := f.current()
 	_, err = f.link(ctx, l, project.Operators{
-		Files: []project.OperatorFile{{Name: "compiles.c", Data: source}}, Entries: []string{entry},
+		Files: []mlf.File{{Name: "compiles.c", Data: source}}, Entries: []string{entry},
 	}, l.window)
 	return err == nil
 }

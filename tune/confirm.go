@@ -8,7 +8,7 @@ import (
 
 // Confirm measures the best candidates of each kind of board again, from flash, where code can take another time than
 // from RAM. It selects from the candidates with which Measure was called, and puts all into one firmware on one board.
-// The results have the candidate's ID with "@flash", and the ID in Confirms; Correlations compares them with those from
+// The results have the candidate's ID with "@flash", and the ID in Confirms; Correlation compares them with those from
 // RAM. Finished results are returned as they are. Of candidates that share a time it measures one. It omits candidates
 // that were measured in flash already. Errors are as in Measure.
 func (r *Run) Confirm(ctx context.Context, best int) ([]Result, error) {

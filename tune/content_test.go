@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/tune"
 )
@@ -300,7 +301,7 @@ func TestCandidateIncludesItsOwnFilesOnly(t *testing.T) {
 			files := candidate.Operators.Files
 			files[0].Data = append([]byte(c.include+"\n"), files[0].Data...)
 			if c.own {
-				candidate.Operators.Files = append(files, project.OperatorFile{Name: "sub dir/n.h", Data: []byte("#define N 2\n")})
+				candidate.Operators.Files = append(files, mlf.File{Name: "sub dir/n.h", Data: []byte("#define N 2\n")})
 			}
 			candidate.Operators.Flags = c.flags
 			result, err := r.Measure(t.Context(), candidate)

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
@@ -45,7 +45,7 @@ func Example() {
     out[0] += in[i];
   }
 }`
-	files := []project.OperatorFile{{Name: "sum.c", Data: []byte(source)}}
+	files := []mlf.File{{Name: "sum.c", Data: []byte(source)}}
 	var candidates []tune.Candidate
 	for _, n := range []int{3, 4} {
 		c := tune.Func(fmt.Sprintf("sum of %d", n), "sum", files,

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -21,7 +22,7 @@ import (
 // returns is ignored. The first of the files (.c) that has the function's name gets a packed function that calls it, so
 // that the function may be static; it must declare the function. A function of objects is declared by args. Whether
 // pointers have the types of args is not checked: Arg.Want compares results.
-func Func(id, function string, files []project.OperatorFile, args ...Arg) Candidate {
+func Func(id, function string, files []mlf.File, args ...Arg) Candidate {
 	entry := function + "_packed"
 	var call, types []string
 	for i, a := range args {
@@ -51,7 +52,7 @@ func Func(id, function string, files []project.OperatorFile, args ...Arg) Candid
 
 	// No file has the function: it is in an object, and args declare it.
 	declaration := fmt.Appendf(nil, "#include <stdint.h>\nvoid %s(%s);\n", function, strings.Join(types, ", "))
-	c.Operators.Files = append(c.Operators.Files, project.OperatorFile{
+	c.Operators.Files = append(c.Operators.Files, mlf.File{
 		Name: entry + ".c", Data: append(declaration, wrapper...),
 	})
 	return c

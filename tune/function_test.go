@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
@@ -19,7 +19,7 @@ import (
 // keeps, and passes inputs without a shape by value. Example and package search run such calls.
 func TestFunc(t *testing.T) {
 	source := []byte("float scale2(void);\nfloat scale(const short* x, float f, float* y) { return *y = f * *x; }\n")
-	files := []project.OperatorFile{
+	files := []mlf.File{
 		{Name: "scale.h", Data: []byte("float scale();")},
 		{Name: "other.c", Data: []byte("int rescale;")},
 		{Name: "scale.c", Data: source},
@@ -50,7 +50,7 @@ func TestFuncUndeclared(t *testing.T) {
 		t.Skip(err)
 	}
 	for text, ok := range map[string]bool{"static void scale(float f) { (void)f; }": true, "// scale has one": false} {
-		c := tune.Func("one", "scale", []project.OperatorFile{{Name: "a.c", Data: []byte(text)}}, tune.ArgOf(float32(2)))
+		c := tune.Func("one", "scale", []mlf.File{{Name: "a.c", Data: []byte(text)}}, tune.ArgOf(float32(2)))
 		file := filepath.Join(t.TempDir(), "a.c")
 		testkit.Must(t, os.WriteFile(file, c.Operators.Files[0].Data, 0o644))
 		out, err := exec.CommandContext(t.Context(), cc, "-std=gnu11", "-Wno-error=implicit-function-declaration",

@@ -109,7 +109,7 @@ func TestRelativeSpaceSurvivesChdir(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { must(t, r.Close()) })
 	t.Chdir(elsewhere)
-	for trial, err := range search.Measure(t.Context(), r, s, space.NewGrid(s), 2) {
+	for trial, err := range search.Measure(t.Context(), r, s, s.Grid(), 2) {
 		must(t, err)
 		if trial.Result.Failure != nil {
 			t.Errorf("%+v", trial.Result.Failure)

@@ -3,7 +3,6 @@ package tune
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -80,43 +79,32 @@ func (k Ranking) SpeedUp(t *rpc.Stats) float64 {
 	return k.Baseline.Time.Median / t.Median
 }
 
-// A Correlation compares the times of candidates in RAM with those in flash that Run.Confirm measured, on one kind of
-// board.
-type Correlation struct {
-	Kind  string
-	Pairs int     // candidates with both times, at least two
-	Rho   float64 // Spearman's rank correlation, from -1 to 1; 0 if all times of one tier are equal
-}
-
-// Correlations returns one Correlation for each kind of board that has two pairs or more, sorted by kind.
-func Correlations(results []Result) (all []Correlation) {
-	ram := map[label]float64{}
+// Correlation compares the times of candidates in RAM with those in flash that Run.Confirm measured, on a kind of
+// board: Spearman's rank correlation, from -1 to 1, and the number of candidates with both times. It is 0 of less than
+// two candidates, and if all times of one tier are equal.
+func Correlation(results []Result, kind string) (rho float64, pairs int) {
+	ram := map[string]float64{}
 	for _, r := range results {
-		if r.Confirms == "" && r.Tier == RAM && r.Time != nil {
-			ram[r.label()] = r.Time.Median
+		if r.Kind == kind && r.Confirms == "" && r.Tier == RAM && r.Time != nil {
+			ram[r.ID] = r.Time.Median
 		}
 	}
 
-	inRAM, flash := map[string][]float64{}, map[string][]float64{}
+	var x, y []float64
 	for _, r := range results {
-		if t, ok := ram[label{r.Kind, r.Confirms}]; ok && r.Time != nil {
-			inRAM[r.Kind], flash[r.Kind] = append(inRAM[r.Kind], t), append(flash[r.Kind], r.Time.Median)
+		if t, ok := ram[r.Confirms]; ok && r.Kind == kind && r.Time != nil {
+			x, y = append(x, t), append(y, r.Time.Median)
 		}
 	}
-
-	for _, kind := range slices.Sorted(maps.Keys(inRAM)) {
-		x, y := inRAM[kind], flash[kind]
-		if len(x) < 2 {
-			continue
-		}
-
-		rho := stat.Correlation(ranks(x), ranks(y), nil)
-		if math.IsNaN(rho) { // all times of one tier are equal
-			rho = 0
-		}
-		all = append(all, Correlation{kind, len(x), rho})
+	if len(x) < 2 {
+		return 0, len(x)
 	}
-	return all
+
+	rho = stat.Correlation(ranks(x), ranks(y), nil)
+	if math.IsNaN(rho) { // all times of one tier are equal
+		rho = 0
+	}
+	return rho, len(x)
 }
 
 // ranks returns the ranks of values; equal values share the mean of theirs.

@@ -213,7 +213,7 @@ func readCandidate(dir string, r Result) (Candidate, error) {
 		if err != nil {
 			return Candidate{}, failure.New(failure.Config, restore, "%w", err)
 		}
-		c.Operators.Files = append(c.Operators.Files, project.OperatorFile{Name: name, Data: data})
+		c.Operators.Files = append(c.Operators.Files, mlf.File{Name: name, Data: data})
 	}
 	if err := readJSON(filepath.Join(dir, argumentsFolder, filepath.Base(stored.Args)), &c.Args); err != nil {
 		return Candidate{}, fmt.Errorf("candidate %s: %w", r.ID, err)

@@ -66,7 +66,7 @@ func matmuls(t testing.TB) (all []tune.Candidate) {
 		source := a.Find("codegen/host/src/lib1.c")
 		all = append(all, tune.Candidate{
 			ID: mlftest.Name(name), Entry: "matmul", Args: args,
-			Operators: project.Operators{Files: []project.OperatorFile{{Name: "lib1.c", Data: source.Data}}},
+			Operators: project.Operators{Files: []mlf.File{{Name: "lib1.c", Data: source.Data}}},
 		})
 	}
 	return all
@@ -86,7 +86,7 @@ int twice(TVMValue* args, int* codes, int n, TVMValue* out_value, int* out_type,
 `
 	int32s := ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}
 	return tune.Candidate{
-		ID: id, Entry: "twice", Operators: project.Operators{Files: []project.OperatorFile{{
+		ID: id, Entry: "twice", Operators: project.Operators{Files: []mlf.File{{
 			Name: "twice.c",
 			Data: []byte(source),
 		}}},

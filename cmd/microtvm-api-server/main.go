@@ -17,8 +17,8 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/device/emulated"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper"
+	"github.com/boardsmith/boardsmith/internal/projectapi"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/projectapi"
 )
 
 const usage = `microtvm-api-server serves TVM's Project API for the folder that it is started in.

@@ -21,7 +21,7 @@ import (
 	"slices"
 
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
@@ -127,7 +127,7 @@ func neighbours(c config) (all []config) {
 // candidate returns what to compile and to call. Its ID names the configuration in the run's results.
 func candidate(c config, args []tune.Arg) tune.Candidate {
 	id := fmt.Sprintf("%dx%dx%d %s", c.rows, c.columns, c.depth, c.flags)
-	t := tune.Func(id, "matmul", []project.OperatorFile{{Name: "matmul.c", Data: source}}, args...)
+	t := tune.Func(id, "matmul", []mlf.File{{Name: "matmul.c", Data: source}}, args...)
 	t.Operators.Flags = []string{
 		fmt.Sprintf("-DROWS=%d", c.rows), fmt.Sprintf("-DCOLUMNS=%d", c.columns), fmt.Sprintf("-DDEPTH=%d", c.depth),
 		c.flags,

@@ -26,7 +26,7 @@ import (
 // end.
 var longest = []string{
 	"./measure", "./device", "./project", "./targets", "./tune", "./device/emulated/internal/virtualprobe",
-	"./templates", "./cmodel", "./projectapi", "./targets/internal/accept", "./executor", "./tune/search",
+	"./templates", "./cmodel", "./internal/projectapi", "./targets/internal/accept", "./executor", "./tune/search",
 	"./project/release",
 }
 

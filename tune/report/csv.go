@@ -12,20 +12,20 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// columns are the columns of WriteCSV, in order.
+// columns are the columns of Run.WriteCSV, in order.
 var columns = []string{
 	"id", "kind", "board", "image", "tier", "same_as", "median_s", "mean_s", "min_s", "max_s", "stddev_s", "low95_s",
 	"high95_s", "samples_s", "cut", "class", "blame", "retry", "message", "base", "bytes", "build_s", "wait_s", "load_s",
 	"run_s", "finished", "platform", "toolchain",
 }
 
-// WriteCSV writes a header, and a line for each result in the order given (RFC 4180, lines end with a newline alone).
+// WriteCSV writes a header, and a line for each result in their order (RFC 4180, lines end with a newline alone).
 // Times are in seconds; samples are separated by spaces; missing fields are empty. Texts are exact, but a message that
 // begins like a formula of a spreadsheet has an apostrophe before it. Results of several kinds and platforms may be in
 // one file: only times with equal kind, tier, platform and made may be compared.
-func WriteCSV(w io.Writer, results []tune.Result) error {
+func (x Run) WriteCSV(w io.Writer) error {
 	rows := [][]string{columns}
-	for _, r := range results {
+	for _, r := range x.Results {
 		rows = append(rows, csvRow(r))
 	}
 	return csv.NewWriter(w).WriteAll(rows)

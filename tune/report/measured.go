@@ -128,7 +128,7 @@ func modelOf(n int, r, old *measure.Result, l measure.Limits, parts []string) (s
 		})
 	}
 	if old != nil {
-		s.Blocks = append(s.Blocks, changesOf(measure.Compare(old, r, l))...)
+		s.Blocks = append(s.Blocks, changesOf(r.Compare(old, l))...)
 	}
 
 	s.Blocks = append(s.Blocks, block{Title: "Largest functions, constants and variables", Table: largest(r)})

@@ -55,7 +55,7 @@ func TestTableIsGolden(t *testing.T) {
 	for name, n := range map[string]int{"table.txt": 0, "table-5.txt": 5} {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
-			if err := WriteTable(&b, withHostile(), n); err != nil {
+			if err := (Run{Results: withHostile()}).WriteTable(&b, n); err != nil {
 				t.Fatal(err)
 			}
 			for _, r := range b.String() {
@@ -67,7 +67,7 @@ func TestTableIsGolden(t *testing.T) {
 		})
 	}
 	var b strings.Builder
-	if err := WriteTable(&b, nil, 5); err != nil || b.String() != "no results\n" {
+	if err := (Run{}).WriteTable(&b, 5); err != nil || b.String() != "no results\n" {
 		t.Errorf("without results: %q, %v", b.String(), err)
 	}
 }
@@ -75,7 +75,7 @@ func TestTableIsGolden(t *testing.T) {
 func TestCSVIsGolden(t *testing.T) {
 	results := withHostile()
 	var b strings.Builder
-	if err := WriteCSV(&b, results); err != nil {
+	if err := (Run{Results: results}).WriteCSV(&b); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "results.csv", b.String())
@@ -150,8 +150,8 @@ func TestTuneLinksNoCharts(t *testing.T) {
 func TestWriteErrorsAreReturned(t *testing.T) {
 	results := search("", 1e-3).Results
 	for name, write := range map[string]func() error{
-		"csv":   func() error { return WriteCSV(full{}, results) },
-		"table": func() error { return WriteTable(full{}, results, 0) },
+		"csv":   func() error { return Run{Results: results}.WriteCSV(full{}) },
+		"table": func() error { return Run{Results: results}.WriteTable(full{}, 0) },
 		"html":  func() error { return WriteHTML(full{}, Run{Results: results}) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestOddRunsHaveAPage(t *testing.T) {
 					t.Error("the page has no numbers in it")
 				}
 				for _, r := range runs {
-					if err := WriteTable(&b, r.Results, 0); err != nil {
+					if err := (Run{Results: r.Results}).WriteTable(&b, 0); err != nil {
 						t.Error(err)
 					}
 				}
@@ -375,7 +375,7 @@ func TestInstructionsAreCounts(t *testing.T) {
 		ID: id, Kind: "k", Time: &rpc.Stats{N: 3, Median: 1e-3, Low: 0.9e-3, High: 1.1e-3}, Instruction: 40,
 	}
 	var b strings.Builder
-	if err := WriteTable(&b, []tune.Result{r}, 5); err != nil {
+	if err := (Run{Results: []tune.Result{r}}).WriteTable(&b, 5); err != nil {
 		t.Fatal(err)
 	}
 	got := b.String()

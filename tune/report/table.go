@@ -11,17 +11,17 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// WriteTable writes the n fastest results of each ranking of tune.Rank, all if n is 0 or less, and then the
-// failures. A time is the median; the interval is that of the mean, with a confidence of 95 %; the speed-up is over the
-// ranking's baseline. It is plain text in UTF-8 for people: names and messages are shortened, and characters that
+// WriteTable writes the n fastest results of each of the run's rankings (tune.Rank), all if n is 0 or less, and then
+// the failures. A time is the median; the interval is that of the mean, with a confidence of 95 %; the speed-up is over
+// the ranking's baseline. It is plain text in UTF-8 for people: names and messages are shortened, and characters that
 // are not printable are dots. The layout may change: programs should read the output of WriteCSV.
-func WriteTable(w io.Writer, results []tune.Result, n int) error {
+func (x Run) WriteTable(w io.Writer, n int) error {
 	var b strings.Builder
-	if len(results) == 0 {
+	if len(x.Results) == 0 {
 		b.WriteString("no results\n")
 	}
 
-	for _, k := range tune.Rank(results) {
+	for _, k := range tune.Rank(x.Results) {
 		fmt.Fprintf(&b, "%s; speed-up over %s\n", printable(k.Conditions), short(k.Baseline.ID, 48))
 
 		shown := len(k.Results)
@@ -38,10 +38,10 @@ func WriteTable(w io.Writer, results []tune.Result, n int) error {
 	}
 
 	t := &table{Head: reasonHead}
-	t.addReasons(results)
+	t.addReasons(x.Results)
 	if len(t.Rows) > 0 {
-		failed := slices.DeleteFunc(slices.Clone(results), func(r tune.Result) bool { return r.Failure == nil })
-		fmt.Fprintf(&b, "%d of %d have no time\n", len(failed), len(results))
+		failed := slices.DeleteFunc(slices.Clone(x.Results), func(r tune.Result) bool { return r.Failure == nil })
+		fmt.Fprintf(&b, "%d of %d have no time\n", len(failed), len(x.Results))
 		writeColumns(&b, t)
 	}
 

@@ -119,11 +119,6 @@ func candidate(s *space.Space, c space.Config) tune.Candidate {
 
 // kernelCandidate returns the common part of the candidates of all configurations.
 func kernelCandidate(s *space.Space) tune.Candidate {
-	var files []project.OperatorFile
-	for _, f := range s.Kernel {
-		files = append(files, project.OperatorFile(f))
-	}
-
 	var args []tune.Arg
 	for _, a := range s.Args {
 		args = append(args, tune.Arg{
@@ -132,7 +127,7 @@ func kernelCandidate(s *space.Space) tune.Candidate {
 	}
 
 	if s.Function != "" {
-		return tune.Func("", s.Function, files, args...)
+		return tune.Func("", s.Function, s.Kernel, args...)
 	}
-	return tune.Candidate{Entry: s.Entry, Operators: project.Operators{Files: files}, Args: args}
+	return tune.Candidate{Entry: s.Entry, Operators: project.Operators{Files: s.Kernel}, Args: args}
 }

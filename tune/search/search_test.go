@@ -113,9 +113,9 @@ func TestMeasure(t *testing.T) {
 	s := kernelSpace(t)
 	const n = 40
 	dir := t.TempDir()
-	one := searched(t, dir, []string{"mps2_an385"}, s, space.NewEvolve(s, 3), n)
+	one := searched(t, dir, []string{"mps2_an385"}, s, s.Evolve(3), n)
 	two := searched(t, t.TempDir(), []string{"mps2_an385", "mps2_an385"}, s,
-		space.NewEvolve(s, 3), n)
+		s.Evolve(3), n)
 	if len(one) != n || len(two) != n {
 		t.Fatalf("%d and %d trials, want %d", len(one), len(two), n)
 	}
@@ -139,7 +139,7 @@ func TestMeasure(t *testing.T) {
 	if best.Config.Indices()[1] != 0 {
 		t.Errorf("the fastest of %d trials idles: %v", n, best.Config)
 	}
-	again := searched(t, dir, []string{"mps2_an385"}, s, space.NewEvolve(s, 3), n)
+	again := searched(t, dir, []string{"mps2_an385"}, s, s.Evolve(3), n)
 	for i := range again {
 		if !again[i].Result.Finished.Equal(one[i].Result.Finished) {
 			t.Errorf("trial %d was measured again: %v", i, again[i].Config)
@@ -151,7 +151,7 @@ func TestMeasure(t *testing.T) {
 func TestWholeSpace(t *testing.T) {
 	s := kernelSpace(t)
 	seen := map[space.Config]bool{}
-	for _, trial := range searched(t, t.TempDir(), []string{"host"}, s, space.NewGrid(s), 1000) {
+	for _, trial := range searched(t, t.TempDir(), []string{"host"}, s, s.Grid(), 1000) {
 		if seen[trial.Config] {
 			t.Errorf("%v was measured twice", trial.Config)
 		}
@@ -164,7 +164,7 @@ func TestWholeSpace(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	s := kernelSpace(t)
-	c, _ := space.NewGrid(s).Next()
+	c, _ := s.Grid().Next()
 	got := candidate(s, c)
 	if got.Args[0].Data[4*7] != 7 || got.Args[1].Data[0] != 2 || got.Args[2].Want[4*7] != 14 || got.Args[2].Data != nil {
 		t.Errorf("arguments %v", got.Args)
@@ -517,7 +517,7 @@ func TestEndedContextIsInterrupted(t *testing.T) {
 	run, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, tune.Options{})
 	must(t, err)
 	defer func() { must(t, run.Close()) }()
-	for _, err := range Measure(ctx, run, s, space.NewGrid(s), 3) {
+	for _, err := range Measure(ctx, run, s, s.Grid(), 3) {
 		if failure.Of(err) != failure.Interrupted || !errors.Is(err, context.Canceled) {
 			t.Errorf("Measure: %v", err)
 		}

@@ -19,7 +19,7 @@ func Example() {
 		at := c.Indices()
 		return float64(10 + (at[0]-2)*(at[0]-2) + (at[1]-4)*(at[1]-4) + (at[2]-3)*(at[2]-3) + 3 - at[5])
 	}
-	search := space.NewEvolve(s, 1)
+	search := s.Evolve(1)
 	var best space.Config
 	lowest := 1e9
 	for range 200 {

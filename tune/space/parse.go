@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/internal/tensorlist"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -138,7 +139,7 @@ func (r *reader) readSource(i int) error {
 		return fmt.Errorf("%q is not the name of another file beside the space file", name)
 	}
 	data, err := readFile(r.path(name), maxSourceBytes)
-	r.space.Kernel = append(r.space.Kernel, Source{name, data})
+	r.space.Kernel = append(r.space.Kernel, mlf.File{Name: name, Data: data})
 	return err
 }
 

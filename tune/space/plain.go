@@ -13,6 +13,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/modelfile"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -25,7 +26,7 @@ const examplesFile = "examples.npz"
 // input of shape [] is a value (tune.Func). An argument without content before the call, or with an expected one, is an
 // output. Errors have class config: an element that plain C has no type for, an argument that is both, a plain function
 // that no C file names, and a file of the kernel with one of these names.
-func (s *Space) Plain() ([]Source, error) {
+func (s *Space) Plain() ([]mlf.File, error) {
 	w := plainWriter{space: s, called: cmp.Or(s.Function, s.Entry)}
 
 	err := w.describe()
@@ -47,14 +48,14 @@ func (s *Space) Plain() ([]Source, error) {
 	header := fmt.Appendf(nil, "// Calls %s; returns 0, or the error of a packed function.\n"+
 		"#pragma once\n#include <stdint.h>\n\n%s;\n", w.called, prototype)
 
-	files := []Source{
-		{w.Function + ".h", header},
-		{w.Function + ".c", w.source(prototype)},
-		{modelfile.File, append(description, '\n')},
+	files := []mlf.File{
+		{Name: w.Function + ".h", Data: header},
+		{Name: w.Function + ".c", Data: w.source(prototype)},
+		{Name: modelfile.File, Data: append(description, '\n')},
 	}
 
 	if w.Examples != "" {
-		files = append(files, Source{examplesFile, examples})
+		files = append(files, mlf.File{Name: examplesFile, Data: examples})
 	}
 
 	return files, nil

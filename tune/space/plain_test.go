@@ -17,7 +17,7 @@ import (
 // TestPlain compiles the plain function with the compiler's warnings, and opens the model that describes it.
 func TestPlain(t *testing.T) {
 	s := &Space{
-		Entry: "Scale_2", file: "k.json", Kernel: []Source{{Name: "k.c", Data: []byte("int k;\n")}, {Name: "k.h"}},
+		Entry: "Scale_2", file: "k.json", Kernel: []mlf.File{{Name: "k.c", Data: []byte("int k;\n")}, {Name: "k.h"}},
 		Args: []Arg{
 			{DType: dtype(t, "int8"), Shape: []int64{2, 3}, Data: make([]byte, 6)},
 			{DType: dtype(t, "float32"), Data: make([]byte, 4)},
@@ -59,14 +59,14 @@ func TestPlain(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	s.Kernel = append(s.Kernel, Source{Name: "Scale_2_plain.c"})
+	s.Kernel = append(s.Kernel, mlf.File{Name: "Scale_2_plain.c"})
 	if _, err := s.Plain(); failure.Of(err) != failure.Config {
 		t.Errorf("a file of that name: %v", err)
 	}
 }
 
 // writePlain writes the files of a plain function, which it returns, and those of the kernel.
-func writePlain(t *testing.T, s *Space, dir string) []Source {
+func writePlain(t *testing.T, s *Space, dir string) []mlf.File {
 	t.Helper()
 	files, err := s.Plain()
 	testkit.Must(t, err)
@@ -82,7 +82,7 @@ func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 	s := *packed
 	s.Entry, s.Function = "", "scale"
 	s.Args = append(slices.Clone(s.Args), Arg{DType: s.Args[0].DType, Data: []byte{3}})
-	s.Kernel = []Source{
+	s.Kernel = []mlf.File{
 		{Name: "other.c", Data: []byte("int scaled;\n")},
 		{Name: "k.c", Data: []byte("static int scale(const signed char* a, float by, void* b, double* c, signed char d) {\n" +
 			"  return (a != b) + (by == *c) + d;\n}\n")},
@@ -122,7 +122,7 @@ func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 // TestPlainHasExamples: model.json names the arguments' content and the tolerance of the outputs.
 func TestPlainHasExamples(t *testing.T) {
 	float32s := dtype(t, "float32")
-	s := &Space{Entry: "k", file: "k.json", Kernel: []Source{{Name: "k.c", Data: []byte("int k;\n")}}, Args: []Arg{
+	s := &Space{Entry: "k", file: "k.json", Kernel: []mlf.File{{Name: "k.c", Data: []byte("int k;\n")}}, Args: []Arg{
 		{DType: float32s, Shape: []int64{2}, Data: make([]byte, 8)},
 		{DType: float32s, Shape: []int64{2}, Want: make([]byte, 8), AbsTol: 0.5},
 	}}

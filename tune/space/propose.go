@@ -126,8 +126,8 @@ func (p *proposer) Err() error {
 	return p.err
 }
 
-// NewGrid returns a Proposer of all configurations in the order of the file: the last knob changes fastest.
-func NewGrid(s *Space) Proposer {
+// Grid returns a Proposer of all configurations in the order of the file: the last knob changes fastest.
+func (s *Space) Grid() Proposer {
 	next := -1
 	return s.newProposer(func(int) []int {
 		next++
@@ -147,12 +147,12 @@ func (s *Space) combination(n int) []int {
 	return index
 }
 
-// NewRandom returns a Proposer of configurations in random order, all equally likely. It draws up to 262,144
+// Random returns a Proposer of configurations in random order, all equally likely. It draws up to 262,144
 // combinations until it finds a configuration; of a space of no more combinations, each one once. Equal seeds give
 // equal proposals.
-func NewRandom(s *Space, seed uint64) Proposer { return newRandom(s, rand.New(rand.NewPCG(seed, 0))) }
+func (s *Space) Random(seed uint64) Proposer { return s.random(rand.New(rand.NewPCG(seed, 0))) }
 
-func newRandom(s *Space, rng *rand.Rand) *proposer {
+func (s *Space) random(rng *rand.Rand) *proposer {
 	size := s.Size()
 	if size.Cmp(big.NewInt(maxSteps)) > 0 {
 		return s.newProposer(func(int) []int {
@@ -175,13 +175,13 @@ func newRandom(s *Space, rng *rand.Rand) *proposer {
 	})
 }
 
-// NewEvolve returns the Proposer of an evolutionary search. It proposes random configurations until 16 were reported,
+// Evolve returns the Proposer of an evolutionary search. It proposes random configurations until 16 were reported,
 // then variations of the best ones so far. Failed configurations rank behind all others. Where variations yield nothing
 // new, it proposes a random configuration, so that it can propose the whole space. Equal seeds give equal proposals if
 // equal calls are made in equal order.
-func NewEvolve(s *Space, seed uint64) Proposer {
+func (s *Space) Evolve(seed uint64) Proposer {
 	rng := rand.New(rand.NewPCG(seed, 0))
-	p := newRandom(s, rng)
+	p := s.random(rng)
 	random := p.draw
 	p.draw = func(n int) []int {
 		if n >= variations || len(p.ranked) < population {

@@ -8,13 +8,14 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
 // A Space is a kernel and all its configurations: a value for each knob, such that all constraints are satisfied. It is
 // immutable, and any number of goroutines may use it. Read returns one.
 type Space struct {
-	Kernel   []Source
+	Kernel   []mlf.File
 	Entry    string // C name of the packed function; "" with Function
 	Function string // C name of the plain function (tune.Func); "" with Entry
 	Args     []Arg  // of the function, in order
@@ -24,12 +25,6 @@ type Space struct {
 	file        string         // path, for errors
 	constraints []constraint
 	digest      [32]byte // of the kernel and its arguments
-}
-
-// A Source is a C file or a header of the kernel.
-type Source struct {
-	Name string // base name
-	Data []byte
 }
 
 // An Arg describes a tensor. Contents are row-major and little-endian.

@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -92,10 +93,10 @@ func drain(t *testing.T, p Proposer) []Config {
 func TestProposersCoverTheSpaceOnce(t *testing.T) {
 	for name, s := range spaces(t) {
 		want := everything(s)
-		if grid := drain(t, NewGrid(s)); !slices.Equal(grid, want) {
+		if grid := drain(t, s.Grid()); !slices.Equal(grid, want) {
 			t.Errorf("%s: Grid proposes %d configurations, want %d in order", name, len(grid), len(want))
 		}
-		for kind, p := range map[string]Proposer{"random": NewRandom(s, 7), "evolve": NewEvolve(s, 7)} {
+		for kind, p := range map[string]Proposer{"random": s.Random(7), "evolve": s.Evolve(7)} {
 			got, all := drain(t, p), map[Config]bool{}
 			for _, c := range append(got, want...) {
 				all[c] = true
@@ -119,8 +120,8 @@ func TestEqualSeedsGiveEqualProposals(t *testing.T) {
 		return all
 	}
 	for name, make := range map[string]func(seed uint64) Proposer{
-		"random": func(seed uint64) Proposer { return NewRandom(s, seed) },
-		"evolve": func(seed uint64) Proposer { return NewEvolve(s, seed) },
+		"random": func(seed uint64) Proposer { return s.Random(seed) },
+		"evolve": func(seed uint64) Proposer { return s.Evolve(seed) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !slices.Equal(first(make(1)), first(make(1))) {
@@ -138,8 +139,8 @@ func TestReportedConfigurationsAreNotProposed(t *testing.T) {
 	s := spaces(t)["matmul"]
 	all := everything(s)
 	for name, p := range map[string]Proposer{
-		"grid": NewGrid(s), "random": NewRandom(s, 1),
-		"evolve": NewEvolve(s, 1),
+		"grid": s.Grid(), "random": s.Random(1),
+		"evolve": s.Evolve(1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, c := range all[:len(all)/2] {
@@ -155,14 +156,14 @@ func TestReportedConfigurationsAreNotProposed(t *testing.T) {
 			t.Error("Report took a configuration of another space")
 		}
 	}()
-	NewRandom(s, 1).Report(everything(spaces(t)["alone"])[0], 1, true)
+	s.Random(1).Report(everything(spaces(t)["alone"])[0], 1, true)
 }
 
 func TestGoroutinesGetDifferentProposals(t *testing.T) {
 	s := spaces(t)["matmul"]
 	for name, p := range map[string]Proposer{
-		"grid": NewGrid(s), "random": NewRandom(s, 1),
-		"evolve": NewEvolve(s, 1),
+		"grid": s.Grid(), "random": s.Random(1),
+		"evolve": s.Evolve(1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
@@ -239,8 +240,8 @@ func TestEvolveBeatsRandom(t *testing.T) {
 	const seeds = 20
 	var random, evolve, randomFailed, evolveFailed, wins float64
 	for seed := range uint64(seeds) {
-		r, rf := search(NewRandom(s, seed))
-		e, ef := search(NewEvolve(s, seed))
+		r, rf := search(s.Random(seed))
+		e, ef := search(s.Evolve(seed))
 		random, evolve = random+r-100, evolve+e-100
 		randomFailed, evolveFailed = randomFailed+float64(rf), evolveFailed+float64(ef)
 		if e <= r {
@@ -269,8 +270,8 @@ func TestHugeSpaces(t *testing.T) {
 		t.Errorf("size %v", s.Size())
 	}
 	for name, p := range map[string]Proposer{
-		"grid": NewGrid(s), "random": NewRandom(s, 1),
-		"evolve": NewEvolve(s, 1),
+		"grid": s.Grid(), "random": s.Random(1),
+		"evolve": s.Evolve(1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 1000 {
@@ -304,7 +305,7 @@ func TestSearchGivesUp(t *testing.T) {
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			s := parse(t, c.knobs, c.constraints)
-			grid, random, evolve := NewGrid(s), NewRandom(s, 1), NewEvolve(s, 1)
+			grid, random, evolve := s.Grid(), s.Random(1), s.Evolve(1)
 			for _, p := range []Proposer{grid, random, evolve} {
 				if got, ok := p.Next(); ok {
 					t.Errorf("%T proposes %v", p, got)
@@ -326,7 +327,7 @@ func TestFewInALargeSpace(t *testing.T) {
 	const knobs = `{"name": "a", "range": {"from": 1, "to": 512}}, {"name": "b", "range": {"from": 1, "to": 512}}`
 	s := parse(t, knobs, `"a * b == 512", "a <= b"`)
 	for name, p := range map[string]Proposer{
-		"grid": NewGrid(s), "random": NewRandom(s, 1), "evolve": NewEvolve(s, 1),
+		"grid": s.Grid(), "random": s.Random(1), "evolve": s.Evolve(1),
 	} {
 		if got := drain(t, p); len(got) != 5 {
 			t.Errorf("%s proposes %v", name, got)
@@ -375,7 +376,7 @@ func TestFlagsCompile(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no gcc")
 	}
-	r := NewRandom(spaces(t)["matmul"], 1)
+	r := spaces(t)["matmul"].Random(1)
 	for range 3 {
 		c, _ := r.Next()
 		args := append(c.Flags(), "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I../../crt/include",
@@ -628,7 +629,8 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(s.Kernel, []Source{{"matmul.c", source}}) || s.Entry != "matmul" || len(s.Args) != 3 {
+	kernel := []mlf.File{{Name: "matmul.c", Data: source}}
+	if !reflect.DeepEqual(s.Kernel, kernel) || s.Entry != "matmul" || len(s.Args) != 3 {
 		t.Errorf("kernel %d files, entry %s, %d arguments", len(s.Kernel), s.Entry, len(s.Args))
 	}
 	if a := s.Args[1]; a.DType.String() != "int8" || !slices.Equal(a.Shape, []int64{64, 64}) || len(a.Data) != 64*64 ||

@@ -80,7 +80,7 @@ func (l *Linker) renamed(ctx context.Context, dir string, o Operators, name stri
 		err = checkNames(o.Files)
 	}
 
-	var objects []File
+	var objects []mlf.File
 	if err == nil {
 		objects, err = l.objects(ctx, dir, o)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/project/internal/ramlink"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -23,7 +24,7 @@ func TestContexts(t *testing.T) {
 	l, err := p.OperatorLinker(t.Context())
 	testkit.Must(t, err)
 	o := ramlink.Operators{
-		Files: []ramlink.File{{Name: "f.c", Data: []byte("int f(void) { return 1; }")}}, Entries: []string{"f"},
+		Files: []mlf.File{{Name: "f.c", Data: []byte("int f(void) { return 1; }")}}, Entries: []string{"f"},
 	}
 	failuretest.Ended(t, failuretest.Calls{
 		"New": func(ctx context.Context) error { _, err := p.OperatorLinker(ctx); return err },

@@ -25,7 +25,7 @@ var identifier = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 
 // packed returns operators whose entries are packed functions, with the objects that they need in RAM and in firmware.
 // Operators with the packed ABI are returned as they are.
-func (l *Linker) packed(ctx context.Context, o Operators) (Operators, []File, error) {
+func (l *Linker) packed(ctx context.Context, o Operators) (Operators, []mlf.File, error) {
 	switch o.ABI {
 	case "", mlf.ABIPacked:
 		return o, l.llvm, nil
@@ -44,18 +44,18 @@ func (l *Linker) packed(ctx context.Context, o Operators) (Operators, []File, er
 	}
 
 	// Only C files include headers.
-	if slices.ContainsFunc(o.Files, func(f File) bool { return path.Ext(f.Name) == ".c" }) {
+	if slices.ContainsFunc(o.Files, func(f mlf.File) bool { return path.Ext(f.Name) == ".c" }) {
 		o.Files = slices.Concat(o.Files, headers)
 	}
 	o.Entries = entries
 
 	// Entries of different candidates usually have the same names: their adapters come from the cache.
-	own, err := l.compileOwn(ctx, nil, slices.Concat(headers, sources, []File{adapters})...)
+	own, err := l.compileOwn(ctx, nil, slices.Concat(headers, sources, []mlf.File{adapters})...)
 	return o, slices.Concat(l.llvm, own), err
 }
 
 // ffiFiles returns the headers that operators with this ABI include, and the sources linked with them.
-func ffiFiles() (headers, sources []File, err error) {
+func ffiFiles() (headers, sources []mlf.File, err error) {
 	const include = "candidate/include"
 	err = fs.WalkDir(crt.Sources.FFI, include, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -63,7 +63,7 @@ func ffiFiles() (headers, sources []File, err error) {
 		}
 
 		data, err := fs.ReadFile(crt.Sources.FFI, name)
-		headers = append(headers, File{strings.TrimPrefix(name, include+"/"), data})
+		headers = append(headers, mlf.File{Name: strings.TrimPrefix(name, include+"/"), Data: data})
 		return err
 	})
 	if err != nil {
@@ -71,11 +71,11 @@ func ffiFiles() (headers, sources []File, err error) {
 	}
 
 	data, err := fs.ReadFile(crt.Sources.FFI, "candidate/ffi.c")
-	return headers, []File{{"boardsmith_ffi.c", data}}, err
+	return headers, []mlf.File{{Name: "boardsmith_ffi.c", Data: data}}, err
 }
 
 // ffiAdapters returns a source with a packed function for each entry, and the entries with the packed functions.
-func ffiAdapters(entries []string) (File, []string, error) {
+func ffiAdapters(entries []string) (mlf.File, []string, error) {
 	var c strings.Builder
 	c.WriteString("#include <boardsmith/ffi.h>\n")
 	adapted := make([]string, len(entries))
@@ -87,7 +87,7 @@ func ffiAdapters(entries []string) (File, []string, error) {
 			symbol = ffiPrefix + symbol
 		}
 		if !identifier.MatchString(symbol) {
-			return File{}, nil, failure.Errorf(failure.Config, "operators: %q is no name of a C function", symbol)
+			return mlf.File{}, nil, failure.Errorf(failure.Config, "operators: %q is no name of a C function", symbol)
 		}
 
 		adapter := fmt.Sprintf("boardsmith_ffi_%d", i)
@@ -95,5 +95,5 @@ func ffiAdapters(entries []string) (File, []string, error) {
 		adapted[i] = name + "=" + adapter
 	}
 
-	return File{"boardsmith_ffi_adapters.c", []byte(c.String())}, adapted, nil
+	return mlf.File{Name: "boardsmith_ffi_adapters.c", Data: []byte(c.String())}, adapted, nil
 }

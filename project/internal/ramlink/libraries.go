@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/library"
+	"github.com/boardsmith/boardsmith/mlf"
 )
 
 // useLibraries adds the headers of the project's libraries to the linker's compiler, and their archives to its links.
@@ -44,8 +45,8 @@ func (l *Linker) useLibraries() error {
 
 // withLibraries returns one object of the operators and of what their entries need of the libraries, which it links in
 // dir; the objects themselves if there are no libraries.
-func (l *Linker) withLibraries(ctx context.Context, dir string, objects []File, entries []string) (
-	[]File, error,
+func (l *Linker) withLibraries(ctx context.Context, dir string, objects []mlf.File, entries []string) (
+	[]mlf.File, error,
 ) {
 	if len(l.archives) == 0 {
 		return objects, nil
@@ -88,5 +89,5 @@ func (l *Linker) withLibraries(ctx context.Context, dir string, objects []File, 
 	}
 
 	linked, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(joined)))
-	return []File{{path.Base(joined), linked}}, err
+	return []mlf.File{{Name: path.Base(joined), Data: linked}}, err
 }

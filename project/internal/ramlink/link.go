@@ -33,7 +33,9 @@ import (
 
 // Operators are C files and objects that hold packed functions.
 type Operators struct {
-	Files []File
+	// C files (.c), objects (.o), and what C files include: by its name, or by its place beside them. Names are no
+	// options (-…), and unique, also without the folder as the object (.o) that a C file is compiled to.
+	Files []mlf.File
 	// the functions to be called, by their C names; at least one. NAME=SYMBOL registers the C function SYMBOL as NAME.
 	Entries []string
 	Flags   []string // of the compiler, behind the board's
@@ -51,14 +53,6 @@ type Operators struct {
 // CheckName returns the name of a function that calls an entry after it has left other numbers than before on the
 // stack and in memory for workspaces, so that what the entry reads before it writes differs from call to call.
 func (Operators) CheckName(entry string) string { return entry + "'" }
-
-// A File is a C file (.c), an object (.o), or what C files include: by its name, or by its place beside them.
-type File struct {
-	// Relative and clean, with slashes, and not an option (-…). Unique, also without the folder as the object (.o) that
-	// a C file is compiled to.
-	Name string
-	Data []byte
-}
 
 // A Library is a project's library.
 type Library struct {
@@ -94,8 +88,8 @@ type Linker struct {
 	libs     []string          // its arguments behind them
 	process  bool              // programs take the C library from the system's, by stubs
 	about    []string          // what an object is made with besides its own flags and files
-	own      []File            // objects that are linked with all operators in RAM, and take the firmware's place
-	llvm     []File            // objects that are linked with all operators
+	own      []mlf.File        // objects that are linked with all operators in RAM, and take the firmware's place
+	llvm     []mlf.File        // objects that are linked with all operators
 	archives map[string]string // of libraries, by name; absolute
 }
 
@@ -122,10 +116,10 @@ func New(ctx context.Context, s Setting) (*Linker, error) {
 		return nil, err
 	}
 
-	if l.own, err = l.compileOwn(ctx, l.stackFlags(), File{"shim.c", crt.Sources.Shim}); err != nil {
+	if l.own, err = l.compileOwn(ctx, l.stackFlags(), mlf.File{Name: "shim.c", Data: crt.Sources.Shim}); err != nil {
 		return nil, err
 	}
-	if l.llvm, err = l.compileOwn(ctx, nil, File{"llvm.c", crt.Sources.LLVM}); err != nil {
+	if l.llvm, err = l.compileOwn(ctx, nil, mlf.File{Name: "llvm.c", Data: crt.Sources.LLVM}); err != nil {
 		return nil, err
 	}
 
@@ -149,7 +143,7 @@ func (l *Linker) stackFlags() []string {
 }
 
 // compileOwn compiles files that are linked with all operators.
-func (l *Linker) compileOwn(ctx context.Context, flags []string, files ...File) (objects []File, err error) {
+func (l *Linker) compileOwn(ctx context.Context, flags []string, files ...mlf.File) (objects []mlf.File, err error) {
 	err = inTemp(func(dir string) error {
 		objects, err = l.objects(ctx, dir, Operators{Files: files, Flags: flags})
 		return err
@@ -162,7 +156,7 @@ func (l *Linker) compileOwn(ctx context.Context, flags []string, files ...File) 
 const ownLibC = "crt/src/runtime/libc.c"
 
 // libc compiles ownLibC as the firmware does. It returns nothing for a process, or if the project has no such file.
-func (l *Linker) libc(ctx context.Context) ([]File, error) {
+func (l *Linker) libc(ctx context.Context) ([]mlf.File, error) {
 	s := l.setting
 	i := slices.IndexFunc(s.Template.Compile, func(step templatefile.CompileStep) bool { return step.Compiles(ownLibC) })
 	data, err := os.ReadFile(filepath.Join(s.Folder, filepath.FromSlash(ownLibC)))
@@ -177,7 +171,7 @@ func (l *Linker) libc(ctx context.Context) ([]File, error) {
 	// It is compiled with the firmware's flags instead of those of operators.
 	as := *l
 	as.compile, as.about = append(slices.Clone(l.compile[:1]), flags...), slices.Concat(l.about, flags)
-	return as.compileOwn(ctx, nil, File{path.Base(ownLibC), data})
+	return as.compileOwn(ctx, nil, mlf.File{Name: path.Base(ownLibC), Data: data})
 }
 
 // headers returns the names and digests of the project's files that C files of operators may include.
@@ -228,7 +222,7 @@ func inTemp(do func(dir string) error) error {
 
 // checkNames returns an error of class config if a tool would not take a name as a file's, or if two files are written
 // under one name.
-func checkNames(files []File) error {
+func checkNames(files []mlf.File) error {
 	written := map[string]string{}
 	for _, f := range files {
 		switch {
@@ -259,7 +253,7 @@ func checkNames(files []File) error {
 func objectName(source string) string { return strings.TrimSuffix(path.Base(source), ".c") + ".o" }
 
 // writeAll writes files into a folder, which it makes with the folders of their names.
-func writeAll(dir string, files []File) error {
+func writeAll(dir string, files []mlf.File) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -277,7 +271,7 @@ func writeAll(dir string, files []File) error {
 }
 
 // objects compiles the C files in dir, unless the cache has what they make.
-func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects []File, err error) {
+func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects []mlf.File, err error) {
 	var sources []string
 	facts := cachekey.New("operators v4").Add("made with", l.about...).Add("flags", o.Flags...)
 
@@ -285,13 +279,12 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 		switch path.Ext(f.Name) {
 		case ".o":
 			// Other compilers may have made an object.
-			object := mlf.File{Name: f.Name, Data: f.Data}
-			if err := fit.CheckObject(l.setting.Board, object); err != nil {
+			if err := fit.CheckObject(l.setting.Board, f); err != nil {
 				return nil, err
 			}
 
 			own := func() ([]byte, error) { return l.own[0].Data, nil }
-			if err := fit.CheckFPU(l.setting.Board, []mlf.File{object}, own); err != nil {
+			if err := fit.CheckFPU(l.setting.Board, []mlf.File{f}, own); err != nil {
 				return nil, err
 			}
 
@@ -317,7 +310,7 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 	if store != nil {
 		if compiled, ok := store.Get(key); ok && len(compiled) == len(sources) {
 			for _, f := range compiled {
-				objects = append(objects, File{f.Name, f.Data})
+				objects = append(objects, mlf.File(f))
 			}
 			return objects, nil
 		}
@@ -334,7 +327,7 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 			return nil, err
 		}
 		objects = append(objects, object)
-		compiled = append(compiled, cache.File{Name: object.Name, Data: object.Data})
+		compiled = append(compiled, cache.File(object))
 	}
 
 	if store != nil {
@@ -344,17 +337,17 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 }
 
 // compileSource compiles one C file of operators whose files are in dir.
-func (l *Linker) compileSource(ctx context.Context, dir, source string, o Operators) (File, error) {
+func (l *Linker) compileSource(ctx context.Context, dir, source string, o Operators) (mlf.File, error) {
 	flags := append(l.listing(o), "-ffile-prefix-map="+dir+"=.", "-I.", "-c", "./"+source)
 	r := reading{l: l, dir: dir, source: source}
 	if err := l.runNoting(ctx, dir, slices.Concat(l.compile, o.Flags, flags), r.add); err != nil {
 		// The compiler's messages could quote a file that operators must not read.
 		if o.Untrusted {
 			if err := r.checkFailed(ctx, o.Flags); err != nil {
-				return File{}, err
+				return mlf.File{}, err
 			}
 		}
-		return File{}, vanished(err, dir, o.Files)
+		return mlf.File{}, vanished(err, dir, o.Files)
 	}
 
 	name := objectName(source)
@@ -364,14 +357,14 @@ func (l *Linker) compileSource(ctx context.Context, dir, source string, o Operat
 			"operators: the compiler writes no object of %s with %q", source, o.Flags), dir, o.Files)
 	}
 	if err != nil {
-		return File{}, err
+		return mlf.File{}, err
 	}
-	return File{name, data}, l.checkIncludes(dir, source)
+	return mlf.File{Name: name, Data: data}, l.checkIncludes(dir, source)
 }
 
 // vanished returns a tool's error as one of class host if one of the files that were written for the tool is no longer
 // there.
-func vanished(err error, dir string, files []File) error {
+func vanished(err error, dir string, files []mlf.File) error {
 	for _, f := range files {
 		if _, gone := os.Lstat(filepath.Join(dir, filepath.FromSlash(f.Name))); errors.Is(gone, fs.ErrNotExist) {
 			return failure.New(failure.Host, "set TMPDIR to a folder in which nothing is removed, and repeat",

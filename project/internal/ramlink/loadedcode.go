@@ -13,7 +13,7 @@ import (
 func CodeOf(m *mlf.Model) Operators {
 	o := Operators{Flags: []string{"-Iinclude"}}
 	for _, f := range slices.Concat(m.Sources, m.Objects, m.Headers) {
-		o.Files = append(o.Files, File{Name: f.InCode(), Data: f.Data})
+		o.Files = append(o.Files, mlf.File{Name: f.InCode(), Data: f.Data})
 	}
 	return o
 }

@@ -28,7 +28,7 @@ var entryNames = []string{"main", "__tvm_main__", "default_function"}
 func ReadModule(module []byte) (Operators, error) {
 	o := Operators{Untrusted: true}
 	if bytes.HasPrefix(module, []byte("\x7fELF")) {
-		o.Files = []File{{"lib0.o", module}}
+		o.Files = []mlf.File{{Name: "lib0.o", Data: module}}
 	} else {
 		members, err := mlf.ReadFiles("module", module, maxModule)
 		if err != nil {
@@ -37,9 +37,7 @@ func ReadModule(module []byte) (Operators, error) {
 		if slices.ContainsFunc(members, func(m mlf.File) bool { return m.Name == "metadata.json" }) {
 			return readModel(module)
 		}
-		for _, m := range members {
-			o.Files = append(o.Files, File{m.Name, m.Data})
-		}
+		o.Files = members
 	}
 
 	for _, f := range o.Files {
@@ -100,7 +98,7 @@ func (o *Operators) findFunctions() ([]string, error) {
 	for _, f := range o.Files {
 		switch path.Ext(f.Name) {
 		case ".o":
-			info, err := mlf.File{Name: f.Name, Data: f.Data}.Info()
+			info, err := f.Info()
 			if err != nil {
 				return nil, failure.New(failure.Config, "compile it for the board's processor", "module: %s: %w", f.Name, err)
 			}
@@ -167,7 +165,7 @@ func moduleEntries(functions []string) []string {
 // renameMain gives the packed function main of C files, whose type is not that of a program's main, another C name.
 func (o *Operators) renameMain() {
 	const renamed = "boardsmith_main"
-	if slices.ContainsFunc(o.Files, func(f File) bool { return path.Ext(f.Name) == ".o" }) {
+	if slices.ContainsFunc(o.Files, func(f mlf.File) bool { return path.Ext(f.Name) == ".o" }) {
 		return // objects have the old name, and no compiler objects to it
 	}
 

@@ -87,7 +87,9 @@ func (l *Linker) Link(ctx context.Context, o Operators, w rpc.Window) (program r
 	return program, err
 }
 
-func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, own []File, w rpc.Window) (rpc.Program, error) {
+func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, own []mlf.File, w rpc.Window) (
+	rpc.Program, error,
+) {
 	operatorsDir, linkDir := filepath.Join(dir, operatorsPart), filepath.Join(dir, linkPart)
 	objects, err := l.objects(ctx, operatorsDir, o)
 	if err != nil {
@@ -115,7 +117,7 @@ func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, own []File
 		WordBytes: cmp.Or(l.setting.Board.ELF.Class, 64) / 8,
 	}
 
-	linkerScript := File{operatorScript, fmt.Appendf(nil, script, w.Base, layout.Bytes())}
+	linkerScript := mlf.File{Name: operatorScript, Data: fmt.Appendf(nil, script, w.Base, layout.Bytes())}
 	if err := errors.Join(writeAll(linkDir, append(own, linkerScript)), writeAll(operatorsDir, objects)); err != nil {
 		return rpc.Program{}, err
 	}
@@ -137,8 +139,7 @@ func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, own []File
 	words = append(words, l.libs...)
 
 	if err := l.run(ctx, operatorsDir, words); err != nil {
-		err = vanished(vanished(err, operatorsDir, objects), linkDir, own)
-		return rpc.Program{}, l.missing(ctx, dir, words, o, err)
+		return rpc.Program{}, l.missing(ctx, dir, words, o, vanished(vanished(err, operatorsDir, objects), linkDir, own))
 	}
 
 	linked, err := os.ReadFile(filepath.Join(linkDir, linkedFile))

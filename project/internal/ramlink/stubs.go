@@ -15,7 +15,7 @@ import (
 
 // stubs returns an object with what the operators lack of the C library where they run in a process: its functions lie
 // in the system's libraries, whose addresses only the process has. Nothing for a chip.
-func (l *Linker) stubs(ctx context.Context, dir string, objects []File) ([]File, error) {
+func (l *Linker) stubs(ctx context.Context, dir string, objects []mlf.File) ([]mlf.File, error) {
 	if !l.process {
 		return nil, nil
 	}
@@ -23,7 +23,7 @@ func (l *Linker) stubs(ctx context.Context, dir string, objects []File) ([]File,
 	var undefined []string
 	defined := map[string]bool{}
 	for _, o := range objects {
-		info, err := mlf.File{Name: o.Name, Data: o.Data}.Info() // a weak symbol that nothing defines is 0
+		info, err := o.Info() // a weak symbol that nothing defines is 0
 		if err != nil {
 			return nil, failure.Errorf(failure.Link, "%s: %w", o.Name, err)
 		}
@@ -48,7 +48,7 @@ func (l *Linker) stubs(ctx context.Context, dir string, objects []File) ([]File,
 	if len(names) == 0 {
 		return nil, nil
 	}
-	compiled, err := l.objects(ctx, dir, Operators{Files: []File{{"stubs.c", stubsSource(names)}}})
+	compiled, err := l.objects(ctx, dir, Operators{Files: []mlf.File{{Name: "stubs.c", Data: stubsSource(names)}}})
 	return compiled, err
 }
 

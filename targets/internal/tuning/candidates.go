@@ -155,7 +155,7 @@ func (t *Job) concludeArchives(a archives, kinds []string, done []tune.Result, b
 	end.Candidates, end.Failed = counts(done)
 
 	if a.best > 0 {
-		end.Correlations = t.printCorrelations(done)
+		end.Correlations = t.printCorrelations(kinds, done)
 	}
 
 	if err := cmp.Or(unmeasured(done), allFailed(done)); err != nil {
@@ -177,11 +177,15 @@ func (t *Job) concludeArchives(a archives, kinds []string, done []tune.Result, b
 }
 
 // printCorrelations prints the correlation of times in RAM and in flash, and returns it for the JSON line.
-func (t *Job) printCorrelations(done []tune.Result) []jsonlines.Correlation {
+func (t *Job) printCorrelations(kinds []string, done []tune.Result) []jsonlines.Correlation {
 	all := []jsonlines.Correlation{}
-	for _, c := range tune.Correlations(done) {
-		t.Printf("tune: %s: %d confirmed in flash, rank correlation of flash and RAM %.2f", c.Kind, c.Pairs, c.Rho)
-		all = append(all, jsonlines.Correlation{Board: c.Kind, Pairs: c.Pairs, Rho: c.Rho})
+	for _, kind := range kinds {
+		rho, pairs := tune.Correlation(done, kind)
+		if pairs < 2 {
+			continue
+		}
+		t.Printf("tune: %s: %d confirmed in flash, rank correlation of flash and RAM %.2f", kind, pairs, rho)
+		all = append(all, jsonlines.Correlation{Board: kind, Pairs: pairs, Rho: rho})
 	}
 	return all
 }

@@ -66,7 +66,7 @@ func Report(c *console.Console, v ReportInputs, wear []device.DeviceWear) error 
 	p.Line = jsonlines.Report{Runs: len(runs), Candidates: len(all)}
 
 	return p.Write(func(w io.Writer) error { return report.WriteHTML(w, runs...) },
-		func(w io.Writer) error { return report.WriteCSV(w, all) })
+		report.Run{Results: all}.WriteCSV)
 }
 
 // Pages are the files of report: OUTPUT, and with CSV a table.

@@ -96,7 +96,7 @@ const tableRows = 20
 // printResults prints the fastest candidates and the failures.
 func (t *Job) printResults(results []tune.Result) error {
 	var text strings.Builder
-	if err := report.WriteTable(&text, results, tableRows); err != nil {
+	if err := (report.Run{Results: results}).WriteTable(&text, tableRows); err != nil {
 		return err
 	}
 

@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/regularfile"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/search"
@@ -23,9 +24,9 @@ import (
 
 // proposers are the values of PROPOSER.
 var proposers = map[string]func(s *space.Space, seed uint64) space.Proposer{
-	"grid":   func(s *space.Space, _ uint64) space.Proposer { return space.NewGrid(s) },
-	"random": space.NewRandom,
-	"evolve": space.NewEvolve,
+	"grid":   func(s *space.Space, _ uint64) space.Proposer { return s.Grid() },
+	"random": (*space.Space).Random,
+	"evolve": (*space.Space).Evolve,
 }
 
 // A spaceSearch is a search of a space.
@@ -135,7 +136,7 @@ func (t *Job) printBest(s *space.Space, best search.Trial) error {
 	folder := filepath.Join(t.dir, "best")
 
 	plain, doubt := s.Plain()
-	others := append(plain, space.Source{Name: configFile, Data: append(config, '\n')})
+	others := append(plain, mlf.File{Name: configFile, Data: append(config, '\n')})
 	if err := writeBest(folder, s, best.Config, others); err != nil {
 		return err
 	}
@@ -161,7 +162,7 @@ func (t *Job) printBest(s *space.Space, best search.Trial) error {
 const configFile = "config.json"
 
 // writeBest writes the kernel's files with the configuration's macros defined in them, and others as they are.
-func writeBest(folder string, s *space.Space, c space.Config, others []space.Source) error {
+func writeBest(folder string, s *space.Space, c space.Config, others []mlf.File) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func writeBest(folder string, s *space.Space, c space.Config, others []space.Sou
 		if strings.HasSuffix(f.Name, ".c") {
 			data = append([]byte(head), data...)
 		}
-		others = append(others, space.Source{Name: f.Name, Data: data})
+		others = append(others, mlf.File{Name: f.Name, Data: data})
 	}
 
 	for _, f := range others {

@@ -23,7 +23,7 @@ import (
 func executable(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), Program)
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../cmd/"+Program)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../../cmd/"+Program)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -110,7 +110,7 @@ func TestExport(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(own, "boards"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	host, err := os.ReadFile("../boards/host.json")
+	host, err := os.ReadFile("../../boards/host.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestExportedC(t *testing.T) {
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), gcc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"+dir,
-		"-I../crt/include", filepath.Join(dir, "platform.c"))
+		"-I../../crt/include", filepath.Join(dir, "platform.c"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}

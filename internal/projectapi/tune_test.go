@@ -12,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -95,7 +96,7 @@ int twice(TVMValue* args, int* codes, int count, TVMValue* result, int* result_c
 		r, err := run.Measure(t.Context(), tune.Candidate{
 			ID: flag, Entry: "twice",
 			Operators: project.Operators{
-				Files: []project.OperatorFile{{Name: "twice.c", Data: []byte(source)}}, Flags: []string{flag},
+				Files: []mlf.File{{Name: "twice.c", Data: []byte(source)}}, Flags: []string{flag},
 			},
 			Args: []tune.Arg{
 				{DType: bytes, Shape: []int64{4}, Data: []byte{1, 2, 3, 4}},

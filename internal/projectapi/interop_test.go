@@ -33,7 +33,7 @@ var uses = []string{
 const oursAlone = "device_graph_long"
 
 // example is the user's script that TestInterop runs, too.
-const example = "../examples/tvm-python/run.py"
+const example = "../../examples/tvm-python/run.py"
 
 // TestInterop uses exported templates from an unmodified TVM, and TVM's own template where it has one for the same
 // device. It writes the time of each use to build/report/tvm.md. A use that fails with TVM's own template is not our
@@ -101,7 +101,7 @@ var measuredUses []string
 // writeTimes writes the table.
 func writeTimes(t *testing.T) {
 	t.Helper()
-	const page = "../build/report/tvm.md"
+	const page = "../../build/report/tvm.md"
 	text := "# Templates under TVM's own Python\n\n" +
 		"Each use is one run of Python, with TVM's imports, its compiler and its search. Times are seconds of wall time,\n" +
 		"then those of all processors.\n\n" +
@@ -294,7 +294,7 @@ func (p tvmPython) aotTests(t *testing.T) {
 		}
 	}
 	standalone := filepath.Join(library, "standalone_crt")
-	err = cp.Copy(filepath.Join("..", "crt", "include"), filepath.Join(standalone, "include"))
+	err = cp.Copy(filepath.Join("..", "..", "crt", "include"), filepath.Join(standalone, "include"))
 	for _, source := range []string{"memory/stack_allocator.c", "common/crt_backend_api.c"} { // compiled by TVM's makefile
 		file := filepath.Join(standalone, "src", "runtime", "crt", filepath.FromSlash(source))
 		err = errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o755),
@@ -305,7 +305,7 @@ func (p tvmPython) aotTests(t *testing.T) {
 	}
 	build := filepath.Join(library, "crt")
 	config := filepath.Join(p.built, "microtvm_template_projects", "crt", "crt_config")
-	said, err := exec.CommandContext(t.Context(), "make", "-C", filepath.Join("..", "crt"), "lib", "CRT_CONFIG="+config,
+	said, err := exec.CommandContext(t.Context(), "make", "-C", "../../crt", "lib", "CRT_CONFIG="+config,
 		"BUILD="+build).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said)

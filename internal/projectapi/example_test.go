@@ -6,8 +6,8 @@ import (
 	"os"
 
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/projectapi"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/projectapi"
 )
 
 // Serves a template folder on the standard input and output.
