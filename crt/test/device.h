@@ -163,15 +163,14 @@ static inline void lib_check(const TVMValue* args, const int* codes, int n) {
       continue;
     }
     const DLTensor* t = args[i].v_handle;
-    unsigned __int128 bytes = ((unsigned)t->dtype.bits * t->dtype.lanes + 7U) / 8U;
+    uint64_t bytes = ((unsigned)t->dtype.bits * t->dtype.lanes + 7U) / 8U;
     for (int k = 0; k < t->ndim; k++) {
-      if ((t->shape[k] < 0) || (bytes > UINT32_MAX)) {
+      if ((t->shape[k] < 0) || __builtin_mul_overflow(bytes, (uint64_t)t->shape[k], &bytes)) {
         abort();
       }
-      bytes *= (uint64_t)t->shape[k];
     }
-    bytes += t->byte_offset;
-    if ((bytes > UINT32_MAX) || (boardsmith_memory_known(t->data, (size_t)bytes, 0) != 1)) {
+    if (__builtin_add_overflow(bytes, t->byte_offset, &bytes) || (bytes > UINT32_MAX) ||
+        (boardsmith_memory_known(t->data, (size_t)bytes, 0) != 1)) {
       abort();
     }
     for (size_t k = 0; k < (size_t)bytes; k++) {

@@ -8,6 +8,7 @@ package develop
 
 import (
 	"context"
+	"time"
 
 	"github.com/magefile/mage/mg"
 
@@ -64,7 +65,7 @@ type testInputs struct {
 // fuzzInputs are the variables of the longer tests.
 type fuzzInputs struct {
 	testInputs
-	FuzzTime string `var:"FUZZTIME"`
+	FuzzTime time.Duration `var:"FUZZTIME"`
 }
 
 func init() {

@@ -236,4 +236,9 @@ planned it in ` + "`aot_c`" + ` archives, boardsmith plans that of graphs. "In u
 %s
 ` + "`go tool mage test:soak`" + ` writes these tables for every archive, also for those that ` + "`BOARDSMITH_ARCHIVES`" + ` names, to
 ` + "`build/report`" + `.
+
+## Fuzzing
+
+[fuzzing.tsv](fuzzing.tsv) has the processor minutes of each run of a fuzz target, and of the tests that kill processes
+and clients. ` + "`sh tools/fuzz.sh sum`" + ` prints them by target, and their sum.
 `

@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
-	"strings"
 	"time"
 
-	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/targets/internal/toolbox"
 )
 
@@ -66,51 +63,13 @@ func lintChecks() []check {
 	return all
 }
 
-// fuzzChecks returns a check for each fuzz target, for the given time: those of go test -list, which prints the names
-// of a package's targets, then "ok" and the package, and the RPC server in C with libFuzzer.
-func (r *repository) fuzzChecks(ctx context.Context, fuzzTime string) ([]check, error) {
-	d, err := time.ParseDuration(fuzzTime)
-	if err != nil {
-		return nil, failure.Errorf(failure.Config, "FUZZTIME=%s: %w", fuzzTime, err)
+// fuzzing runs each fuzz target of Go and C once, for the given time. Its ledger is not that of docs.
+func fuzzing(fuzzTime time.Duration) check {
+	return check{
+		name: fmt.Sprintf("fuzz targets for %v each", fuzzTime), needs: []string{"sh", "timeout"},
+		argv: []string{"sh", "tools/fuzz.sh", fmt.Sprintf("%.0f", fuzzTime.Seconds()), `^crt\.|\.Fuzz`},
+		env:  []string{"LEDGER=build/fuzzing.tsv"},
 	}
-	list := check{name: "list of fuzz targets", argv: []string{"go", "test", "-list=^Fuzz", "./..."}}
-	printed, err := r.runCheck(ctx, list, nil)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", list.typed(), err, printed)
-	}
-
-	all := []check{{
-		name: "crt.fuzz_server for " + fuzzTime, needs: []string{"clang"},
-		argv: []string{"make", "-C", "crt", "fuzz", fmt.Sprintf("FUZZTIME=%.0f", d.Seconds())},
-	}}
-	var names []string
-	for line := range strings.Lines(printed) {
-		words := strings.Fields(line)
-		switch {
-		case len(words) == 1 && strings.HasPrefix(line, "Fuzz"):
-			names = append(names, words[0])
-		case len(words) > 1 && words[0] == "ok":
-			for _, n := range names {
-				all = append(all, check{
-					name: short(words[1]) + "." + n + " for " + fuzzTime, ignore: foundNothing,
-					argv: []string{
-						"go", "test", "-run=^$", "-fuzz=^" + n + "$", "-fuzztime=" + fuzzTime, "-fuzzminimizetime=20x",
-						"-parallel=1", words[1],
-					},
-				})
-			}
-			names = nil
-		}
-	}
-	return all, nil
-}
-
-var fuzzTimeOver = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ \(\d+\.\d+s\)\n    context deadline exceeded\nFAIL$`)
-
-// foundNothing reports whether fuzzing ended only because its time was over, which Go 1.26 sometimes reports as a
-// failure (golang/go#75804).
-func foundNothing(output string) bool {
-	return fuzzTimeOver.MatchString(output) && !strings.Contains(output, "Failing input written to")
 }
 
 // otherSystems are the checks on other systems, with a folder for Wine.

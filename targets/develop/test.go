@@ -42,18 +42,20 @@ var raced = []string{
 
 func (r *repository) test(ctx context.Context) error {
 	// These end a run that hangs; a good one takes 10 minutes on two cores.
-	return r.testAll(ctx, "", 45*time.Minute, "")
+	return r.testAll(ctx, "", 45*time.Minute, 0)
 }
 
 func (r *repository) testFull(ctx context.Context) error {
-	return r.testAll(ctx, drawn.Full, 120*time.Minute, "15s")
+	return r.testAll(ctx, drawn.Full, 120*time.Minute, 15*time.Second)
 }
 
-func (r *repository) testSoak(ctx context.Context) error { return r.testAll(ctx, drawn.Soak, 0, "10m") }
+func (r *repository) testSoak(ctx context.Context) error {
+	return r.testAll(ctx, drawn.Soak, 0, 10*time.Minute)
+}
 
 // testAll runs every check, within a limit unless that is 0. A level of package drawn adds what takes long: fuzzTime is
 // its default for each fuzz target.
-func (r *repository) testAll(ctx context.Context, level string, limit time.Duration, fuzzTime string) error {
+func (r *repository) testAll(ctx context.Context, level string, limit, fuzzTime time.Duration) error {
 	if limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("the tests took longer than %v", limit))
@@ -119,7 +121,9 @@ func (r *repository) testPlain(ctx context.Context, env, args []string) error {
 }
 
 // testMore runs all tests under the race detector, then those of C, and then lint and what takes long.
-func (r *repository) testMore(ctx context.Context, env, args []string, fuzzTime, scratch string) error {
+func (r *repository) testMore(
+	ctx context.Context, env, args []string, fuzzTime time.Duration, scratch string,
+) error {
 	err := r.goTestRaced(ctx, env, slices.Concat(args, []string{atOnce}, longest, []string{"./..."})...)
 	if err != nil {
 		return err
@@ -128,11 +132,7 @@ func (r *repository) testMore(ctx context.Context, env, args []string, fuzzTime,
 		return err
 	}
 
-	fuzz, err := r.fuzzChecks(ctx, fuzzTime)
-	if err != nil {
-		return err
-	}
-	return r.runChecks(ctx, slices.Concat(lintChecks(), []check{misra}, fuzz, otherSystems(scratch))...)
+	return r.runChecks(ctx, slices.Concat(lintChecks(), []check{misra, fuzzing(fuzzTime)}, otherSystems(scratch))...)
 }
 
 // goTestRaced is goTest under the race detector, which needs a C compiler. It does not slow down compilers and
