@@ -61,16 +61,16 @@ void TVMPlatformAbort(tvm_crt_error_t code) {
 typedef struct block {
   struct block* next;
   struct block* previous;
-} block_t;
+} device_block_t;
 
-static block_t device_blocks = {&device_blocks, &device_blocks};
+static device_block_t device_blocks = {&device_blocks, &device_blocks};
 
 tvm_crt_error_t TVMPlatformMemoryAllocate(size_t bytes, DLDevice dev, void** out) {
   (void)dev;
   if (bytes > device_memory_left) {
     return kTvmErrorPlatformNoMemory;
   }
-  block_t* b = malloc(sizeof *b + bytes);
+  device_block_t* b = malloc(sizeof *b + bytes);
   b->next = device_blocks.next;
   b->previous = &device_blocks;
   b->next->previous = b;
@@ -82,7 +82,7 @@ tvm_crt_error_t TVMPlatformMemoryAllocate(size_t bytes, DLDevice dev, void** out
 
 tvm_crt_error_t TVMPlatformMemoryFree(void* memory, DLDevice dev) {
   (void)dev;
-  block_t* b = device_blocks.next;
+  device_block_t* b = device_blocks.next;
   while ((b != &device_blocks) && (&b[1] != memory)) {
     b = b->next;
   }

@@ -7,6 +7,7 @@
 
 #include "crc16.h"
 
+#include "runtime/contracts.h"
 #include "wire.h"
 
 // Returns the CRC after the bits of u, 32 or 16: the earlier CRC plus as many bits of the message. u x^16 is a quotient
@@ -67,6 +68,7 @@ const uint8_t* crc16_span(crc16_run_t* run, const uint8_t* src, size_t n) {
 }
 
 const uint8_t* crc16_escapes(crc16_run_t* run, const uint8_t* src, size_t n) {
+  CRT_ASSERT((n != 0U) && (*src == 0xFFU));
   const uint8_t* const end = &src[n];
   ptrdiff_t at = -(ptrdiff_t)n;
   uint32_t sum = run->crc;

@@ -8,6 +8,7 @@
 #include <tvm/runtime/crt/crt.h>
 
 #include "runtime/arrays.h"
+#include "runtime/contracts.h"
 #include "runtime/functions.h"
 #include "runtime/memory.h"
 #include "runtime/state.h"
@@ -52,6 +53,7 @@ static result_t result_of(int error) {
 }
 
 void request_finish(rpc_server_t* s, result_t result) {
+  CRT_ASSERT(result <= FAILED);
   if (result == DONE) {
     transmit_value(s, RPC_RETURN, kTVMNullptr, 0, NULL, 0);
   } else if (result != ANSWERED) {
@@ -127,6 +129,7 @@ static uint32_t decode_tensor(decoder_t* d, TVMValue* value) {
 
 // The text is moved over its length field, to make room for the NUL.
 static void decode_text(decoder_t* d, TVMValue* value, uint32_t bytes) {
+  CRT_ASSERT((bytes + 8U) <= (size_t)(d->end - d->at));
   (void)memmove(d->at, &d->at[8], bytes);
   d->at[bytes] = 0;
   value->v_handle = d->at;
@@ -197,6 +200,7 @@ static TVMValue* arguments_place(rpc_server_t* s, arguments_t* a, decoder_t* d) 
   }
   TVMValue* const end = (TVMValue*)(void*)unused;
   a->values = &end[-(ptrdiff_t)a->count];
+  CRT_ASSERT((((uintptr_t)d->room % 8U) == 0U) && (d->room <= (uint8_t*)a->values));
   return end;
 }
 
@@ -213,7 +217,8 @@ __attribute__((noinline)) static result_t arguments_decode(rpc_server_t* s, argu
   if (a->count > ((size_t)(end - d.at) / 4U)) {
     return SHORT;
   }
-  a->codes = (int*)(void*)d.at;  // 4-aligned: see rpc_server_t
+  CRT_ASSERT(((uintptr_t)d.at % 4U) == 0U);
+  a->codes = (int*)(void*)d.at;  // see rpc_server_t
   d.at += 4U * a->count;
 
   const TVMValue* const values_end = arguments_place(s, a, &d);
@@ -228,6 +233,7 @@ __attribute__((noinline)) static result_t arguments_decode(rpc_server_t* s, argu
     }
     code++;
   }
+  CRT_ASSERT(d.room <= (uint8_t*)a->values);
   return DONE;
 }
 
@@ -352,6 +358,7 @@ static result_t copy(rpc_server_t* s, const uint8_t* body, uint32_t bytes, int t
         if (count == bytes) {
           return DONE;
         }
+        CRT_ASSERT((s->state == (unsigned)SKIP_REFUSED) && (count > bytes));
         s->state = FIND_COPY;
         s->rx.to = &address[bytes];
         s->end = &address[count];
@@ -371,7 +378,9 @@ static result_t copy(rpc_server_t* s, const uint8_t* body, uint32_t bytes, int t
 
 static result_t copy_among(const DLTensor* from, const DLTensor* to) {
   size_t bytes = 0;
-  (void)boardsmith_tensor_bytes(from->ndim, from->shape, from->dtype, &bytes);  // cannot fail: it is known
+  const int error = boardsmith_tensor_bytes(from->ndim, from->shape, from->dtype, &bytes);
+  (void)error;  // cannot fail: it is known
+  CRT_ASSERT(error == 0);
   if (boardsmith_tensor_holds(to, bytes, 1) == 0) {
     return MEMORY;
   }
@@ -463,6 +472,7 @@ static result_t execute(rpc_server_t* s, uint32_t code, uint8_t* body, uint8_t* 
 void request_execute(rpc_server_t* s) {
   uint8_t* const m = server_message(s);
   result_t result = (s->length > PACKET_BYTES) ? LONG : SHORT;
+  CRT_ASSERT(boardsmith_runtime.session == 0U);  // requests do not nest
   request_answer_due(s);
   boardsmith_runtime.last_error[0] = '\0';
   boardsmith_runtime.session = OWNER_SESSION;

@@ -11,6 +11,7 @@
 #include <tvm/runtime/crt/platform.h>
 
 #include "crc16.h"
+#include "runtime/contracts.h"
 #include "runtime/functions.h"
 #include "runtime/memory.h"
 #include "runtime/state.h"
@@ -21,6 +22,7 @@ static bool is_request(rpc_server_t* s) { return (wire_get32(&server_message(s)[
 
 // Enters another state; so many of its bytes go into `field`.
 static void enter(rpc_server_t* s, unsigned state, uint32_t bytes) {
+  CRT_ASSERT(bytes <= sizeof s->field);
   s->state = (uint8_t)state;
   s->rx.to = s->field;
   s->idle_at = NULL;  // `field` is reused, so an equal address does not prove that no byte came
@@ -85,6 +87,7 @@ static void message_done(rpc_server_t* s) {
 // Processes a frame whose CRC was received.
 static void frame_done(rpc_server_t* s) {
   const unsigned state = s->state;
+  CRT_ASSERT((state == (unsigned)FIND_MESSAGE_CRC) || (state == (unsigned)FIND_COPY_CRC));
   const uint32_t crc = wire_get32(s->field) & 0xFFFFU;
   if (crc >= 0xFF00U) {
     s->escaped = 0xFF;  // the last ff may be the first byte of the next frame, if one was lost
@@ -122,6 +125,7 @@ static void long_message(rpc_server_t* s) {
 
 // Leaves a state after its last byte.
 static void state_done(rpc_server_t* s) {
+  CRT_ASSERT(s->rx.to == s->end);
   uint8_t* const message = server_message(s);
   if (s->state < (unsigned)FIND_LENGTH) {
     return;
@@ -170,6 +174,7 @@ static void escaped_byte(rpc_server_t* s, uint8_t byte) {
   } else {
     s->rx.crc = (uint16_t)~s->rx.crc;  // invalid escape: make the CRC wrong
   }
+  CRT_ASSERT(at < s->end);
   s->rx.to = &at[1];
   *at = byte;
 }
@@ -211,6 +216,7 @@ static tvm_crt_error_t receive(rpc_server_t* s, uint8_t** new_data, size_t* new_
     *new_data_size_bytes = 0;
     s->idle_at = NULL;
     while (p != end) {
+      CRT_ASSERT((s->rx.to <= s->end) && ((s->escaped == 0U) || (s->escaped == 0xFFU)));
       if ((*p | s->escaped) == 0xFFU) {
         const uint8_t byte = *p;
         p++;

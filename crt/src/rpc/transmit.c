@@ -2,6 +2,7 @@
 //
 // Sends frames: straight from memory to the port's write function, escaped without a buffer.
 #include "crc16.h"
+#include "runtime/contracts.h"
 #include "server.h"
 
 #define WRITE_BYTES 128U  // per call of the port: the limit that ports written for TVM expect
@@ -41,6 +42,8 @@ static void put(rpc_server_t* s, const uint8_t* p, size_t bytes, size_t before) 
 void transmit_put(rpc_server_t* s, const void* data, size_t bytes) { put(s, data, bytes, 0); }
 
 void transmit_begin(rpc_server_t* s, uint32_t header, uint32_t* words, size_t count, size_t more_bytes) {
+  CRT_ASSERT((count == 0U) || (count >= (size_t)WORDS_HEAD));
+  CRT_ASSERT(s->transmitter != (unsigned)TRANSMIT_SENDING);
   uint32_t head[3];
   size_t bytes = MESSAGE_HEADER + more_bytes;
   if (count == 0U) {

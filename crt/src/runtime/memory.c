@@ -8,6 +8,7 @@
 #include <tvm/runtime/crt/error_codes.h>
 #include <tvm/runtime/crt/platform.h>
 
+#include "contracts.h"
 #include "state.h"
 
 static const DLDevice cpu = {kDLCPU, 0};
@@ -27,6 +28,7 @@ int boardsmith_block_take(block_t** list, size_t size_bytes, size_t extra_bytes,
   }
   if (error == 0) {
     block_t* const block = (block_t*)((uintptr_t)base + at);
+    CRT_ASSERT(((uintptr_t)base % alignment) == 0U);
     (void)memset(base, 0, at);
     block->next = *list;
     block->base = (uintptr_t)base;
@@ -51,6 +53,7 @@ int boardsmith_block_free(block_t** link) {
   if (block == NULL) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
+  CRT_ASSERT((block->base + block->size_bytes) < (uintptr_t)block);  // not a window
   *link = block->next;
   return boardsmith_give((void*)block->base);
 }

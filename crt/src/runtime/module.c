@@ -7,6 +7,7 @@
 #include <string.h>
 #include <tvm/runtime/crt/crt.h>
 
+#include "contracts.h"
 #include "builtins.h"
 #include "functions.h"
 #include "state.h"
@@ -88,6 +89,7 @@ int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, i
   }
   boardsmith_runtime.calls++;
   const int error = call(arg_values, type_codes, num_args, ret_val, ret_type_code, resource);
+  CRT_ASSERT(boardsmith_runtime.calls != 0U);
   boardsmith_runtime.calls--;
   if (boardsmith_runtime.calls == 0U) {
     boardsmith_call_ends();

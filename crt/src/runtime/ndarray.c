@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "contracts.h"
 #include "state.h"
 
 // Limit of a tensor and of each extent, so that the product of two is less than 2^62.
@@ -37,6 +38,7 @@ int boardsmith_tensor_bytes(int32_t ndim, const int64_t* shape, DLDataType dtype
 
 int boardsmith_array_make(const struct TVMTensorInfo* info, TVMNDArray* array) {
   DLTensor* const t = &array->dl_tensor;
+  CRT_ASSERT((array->reference_count == 0U) && (t->shape == NULL) && (t->byte_offset == 0U));
   const int32_t ndim = (int32_t)info->num_shape;
   size_t bytes;
   int error = boardsmith_tensor_bytes(ndim, info->shape, info->dtype, &bytes);
@@ -133,6 +135,7 @@ int boardsmith_arrays_free_unused(block_t** table, uint32_t keep) {
   if (*table != NULL) {
     TVMNDArray* a = (TVMNDArray*)(*table)->base;
     TVMNDArray* const end = (TVMNDArray*)((*table)->base + (*table)->size_bytes);
+    CRT_ASSERT(((*table)->size_bytes % sizeof *a) == 0U);
     for (; a != end; a++) {
       a->reference_count &= keep;
       if (a->reference_count == 0U) {

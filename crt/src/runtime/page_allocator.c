@@ -9,6 +9,8 @@
 
 #include <tvm/runtime/crt/platform.h>
 
+#include "contracts.h"
+
 #define PAGES_MOST ((size_t)INT16_MAX)
 
 enum {
@@ -34,6 +36,7 @@ static tvm_crt_error_t take_pages(MemoryManagerInterface* interface, size_t num_
   size_t at = 0;
   while (at < m->pages) {
     int pages = runs[at];
+    CRT_ASSERT((pages != 0) && ((size_t)((pages < 0) ? -pages : pages) <= (m->pages - at)));
     if (pages < 0) {
       pages = -pages;
     } else {
@@ -65,6 +68,7 @@ static tvm_crt_error_t give_pages(MemoryManagerInterface* interface, void* ptr, 
   while (at < m->pages) {
     int16_t* const run = &m->runs[at];
     const int pages = (*run < 0) ? -*run : *run;
+    CRT_ASSERT((pages != 0) && ((size_t)pages <= (m->pages - at)));
     if ((offset == ((uintptr_t)at << m->page_log2)) && (*run < 0)) {
       *run = (int16_t)pages;
       interface->vleak_size--;

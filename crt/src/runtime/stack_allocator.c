@@ -4,6 +4,8 @@
 #include <string.h>
 #include <tvm/runtime/crt/stack_allocator.h>
 
+#include "contracts.h"
+
 #define ALIGNMENT ((size_t)(TVM_RUNTIME_ALLOC_ALIGNMENT_BYTES))
 #define TAG_BYTES sizeof(uint32_t)
 #define TAG_XOR 0xabcd1234U
@@ -35,6 +37,7 @@ tvm_crt_error_t StackMemoryManager_Init(tvm_workspace_t* tvm_runtime_workspace, 
 tvm_crt_error_t StackMemoryManager_Allocate_Body(tvm_workspace_t* tvm_runtime_workspace, int32_t nbytes,
                                                  void** current_alloc, uint8_t do_lifo_check) {
   tvm_workspace_t* const w = tvm_runtime_workspace;
+  CRT_ASSERT((size_t)(w->next_alloc - w->workspace) <= w->workspace_size);
   const size_t left = w->workspace_size - (size_t)(w->next_alloc - w->workspace);
   const size_t tag_bytes = (do_lifo_check != 0U) ? TAG_BYTES : 0U;
   if ((nbytes < 0) || ((size_t)nbytes > left)) {
@@ -64,6 +67,7 @@ tvm_crt_error_t StackMemoryManager_Allocate(tvm_workspace_t* tvm_runtime_workspa
 tvm_crt_error_t StackMemoryManager_Free_Body(tvm_workspace_t* tvm_runtime_workspace, void* ptr, uint8_t do_lifo_check) {
   tvm_workspace_t* const w = tvm_runtime_workspace;
   const size_t in_use = (size_t)(w->next_alloc - w->workspace);
+  CRT_ASSERT(in_use <= w->workspace_size);
   const size_t at = (size_t)((uintptr_t)ptr - (uintptr_t)w->workspace);
   if (at >= in_use) {
     return kTvmErrorPlatformStackAllocBadFree;
