@@ -26,13 +26,15 @@ func TestEmulatedClock(t *testing.T) {
 		"core_hz": 25000000, "timer": {"kind": "systick", "hz": 25000000},
 		"arena_kib": 64, "host_clock": false, "flash": {"programmer": "none"},
 		"link": {"kind": "qemu", "program": "qemu-system-arm", "args": ["-machine", "mps2-an521"]}}`
+	e := testEnv()
+	e.Path = []string{folder}
 	must(t, os.MkdirAll(filepath.Join(folder, "boards"), 0o755))
 	must(t, os.WriteFile(filepath.Join(folder, "boards", "wrong_an521.json"), []byte(wrong), 0o644))
 	model := mlftest.Tiny(t, nil)
 	for _, app := range []string{boards.RPC, boards.Standalone} {
 		open := func(board string) (clock rpc.Clock, err error) {
 			spec := project.Spec{Board: board, Model: model, Options: boards.Options{App: app}}
-			p := generated(t, filepath.Join(t.TempDir(), "p"), spec, env{Path: []string{folder}})
+			p := generated(t, filepath.Join(t.TempDir(), "p"), spec, e)
 			i, d := built(t, p), attachedTo(t, p)
 			if app == boards.Standalone {
 				s, err := d.OpenStandalone(t.Context(), i)

@@ -3,12 +3,15 @@ package device_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +19,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper"
@@ -89,11 +93,34 @@ func programmerPath(tool string) (string, error) {
 	return testkit.FindTool(tool)
 }
 
-// image builds a model for the board on the desk, with options.
+// images are what this package's desks have built: a function of a result for each board, model and options.
+var images sync.Map
+
+// image returns a model's firmware for the board on the desk, with options. Equal ones are built once for all desks: no
+// test changes its files.
 func (d *desk) image(model string, o boards.Options) *image.Image {
 	d.t.Helper()
-	p := generated(d.t, filepath.Join(d.t.TempDir(), "p"), project.Spec{Board: d.board, Model: model, Options: o}, d.env)
-	return built(d.t, p)
+	board, err := os.ReadFile(filepath.Join(d.env.Path[0], "boards", d.board+".json"))
+	must(d.t, err)
+	archive, err := os.ReadFile(model)
+	must(d.t, err)
+	key := sha256.Sum256(fmt.Appendf(nil, "%q %q %+v", board, archive, o))
+
+	build, _ := images.LoadOrStore(key, sync.OnceValues(func() (*image.Image, error) {
+		folder := filepath.Join(filepath.Dir(leaseDir), fmt.Sprintf("%x", key[:8]))
+		p, err := generate(d.t.Context(), folder, project.Spec{Board: d.board, Model: model, Options: o}, d.env)
+		if err != nil {
+			return nil, err
+		}
+		i, err := p.Build(d.t.Context())
+		return i, errors.Join(err, p.Close())
+	}))
+	i, err := build.(func() (*image.Image, error))()
+	if err != nil {
+		d.t.Fatalf("build: %v\n%s", err, failure.Next(err))
+	}
+	own := *i
+	return &own
 }
 
 // attach leases the board until the test ends.

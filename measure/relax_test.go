@@ -37,15 +37,14 @@ func TestRelax(t *testing.T) {
 	if len(all) < 10 {
 		t.Fatalf("%s has only the networks %q", script, all)
 	}
-	names := drawn.Of(t, "networks of Relax", all, 2)
+	names, boards := drawn.Of(t, "networks of Relax", all, 1), []string{"host", "mps2_an386"}
+	if drawn.InFull() {
+		names = drawn.Of(t, "networks of Relax", all, 2)
+	}
 	folder := t.TempDir()
 	relaxPython(t, append([]string{script, folder}, names...)...)
-	for i, name := range names {
-		board := []string{"host", "mps2_an386"}
-		if !drawn.InFull() {
-			board = board[i%2 : i%2+1]
-		}
-		for _, board := range board {
+	for _, name := range names {
+		for _, board := range drawn.Of(t, "boards of Relax", boards, 1) {
 			t.Run(name+"/"+board, func(t *testing.T) {
 				t.Parallel()
 				rule := "abs=1e-5"
@@ -70,7 +69,7 @@ func validateScript(t *testing.T, script string, names ...string) {
 	t.Parallel()
 	folder := t.TempDir()
 	output := relaxPython(t, filepath.Join(testkit.Root(t), "python", "tests", script), folder)
-	for _, name := range names {
+	for _, name := range drawn.Of(t, "networks of "+script, names, 1) {
 		base, rule := filepath.Join(folder, name), "abs=1e-5"
 		if strings.HasSuffix(name, "int8") {
 			rule = "abs=3" // units of each layer
@@ -78,7 +77,7 @@ func validateScript(t *testing.T, script string, names ...string) {
 		if _, err := os.Stat(base + ".tar"); err != nil {
 			t.Skip(output)
 		}
-		for _, board := range []string{"host", "mps2_an386"} {
+		for _, board := range drawn.Of(t, "boards of "+script, []string{"host", "mps2_an386"}, 1) {
 			t.Run(name+"/"+board, func(t *testing.T) {
 				t.Parallel()
 				equals(t, board, base, rule)
@@ -143,10 +142,32 @@ func workspace(r *measure.Result) int64 {
 	return r.Parts[i].RAM
 }
 
-// TestExporter runs the exporter's own tests.
+// TestExporter runs the exporter's own tests. Most of them compile networks with TVM, a second or more for each: a plain
+// run draws some tests, a full one runs all.
 func TestExporter(t *testing.T) {
 	t.Parallel()
-	relaxPython(t, "-m", "unittest", "discover", "-s", filepath.Join(testkit.Root(t), "python", "tests"))
+	folder := filepath.Join(testkit.Root(t), "python", "tests")
+	args := []string{"-m", "unittest", "discover", "-s", folder}
+	if drawn.InFull() {
+		relaxPython(t, args...)
+		return
+	}
+
+	var all []string
+	for _, file := range []string{"test_check.py", "test_export.py", "test_lite.py"} {
+		text, err := os.ReadFile(filepath.Join(folder, file))
+		testkit.Must(t, err)
+		for _, m := range regexp.MustCompile(`(?m)^    def (test_\w+)\(`).FindAllSubmatch(text, -1) {
+			all = append(all, string(m[1]))
+		}
+	}
+	if len(all) < 50 {
+		t.Fatalf("%s has only the tests %q", folder, all)
+	}
+	for _, name := range drawn.Of(t, "tests of the exporter", all, 6) {
+		args = append(args, "-k", name)
+	}
+	relaxPython(t, args...)
 }
 
 // pythonWith returns the Python that a variable names, or else setup's, if it has packages with these programs.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -776,7 +777,7 @@ func TestMissingSystem(t *testing.T) {
 	for _, app := range []string{boards.RPC, boards.Standalone} { // a build folder of which all use the runtime
 		built(t, projectOf(t, "mps2_an385", mlftest.Tiny(t, nil), app))
 	}
-	for name, c := range map[string]struct{ app, include, statement, want, next string }{
+	cases := map[string]struct{ app, include, statement, want, next string }{
 		"heap": {
 			boards.RPC, "<stdlib.h>", "out[0] = (int32_t)(intptr_t)malloc(8);",
 			"calls malloc, but firmware has no heap", "Workspace",
@@ -803,7 +804,9 @@ func TestMissingSystem(t *testing.T) {
 			"_Thread_local",
 		},
 		"undefined": {boards.RPC, "<math.h>", "extern int nowhere(void); out[0] = nowhere();", "nowhere", ""},
-	} {
+	}
+	for _, name := range drawn.Of(t, "what firmware lacks", slices.Sorted(maps.Keys(cases)), 3) {
+		c := cases[name]
 		t.Run(name, func(t *testing.T) {
 			source := strings.NewReplacer("<math.h>", c.include, "return 0;", c.statement+" return 0;").
 				Replace(mlftest.TinyOperator)
@@ -852,7 +855,7 @@ func TestAssert(t *testing.T) {
 			"<math.h>", "<assert.h>\n#include <stdlib.h>", "return 0;", statements[name]+" return 0;",
 		).Replace(mlftest.TinyOperator)
 		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source})
-		for where, call := range map[string]func(*testing.T) error{
+		places := map[string]func(*testing.T) error{
 			"image":   func(t *testing.T) error { return callTwice(t, projectWith(t, "mps2_an385", model, options)) },
 			"process": func(t *testing.T) error { return callTwice(t, projectWith(t, "host", model, options)) },
 			"RAM":     func(t *testing.T) error { return callTwiceInRAM(t, projectWith(t, "mps2_an385", model, options)) },
@@ -868,9 +871,10 @@ func TestAssert(t *testing.T) {
 				_, err = s.Run(t.Context(), 1)
 				return err
 			},
-		} {
+		}
+		for _, where := range drawn.Of(t, "places of checks", slices.Sorted(maps.Keys(places)), 2) {
 			t.Run(name+" "+where, func(t *testing.T) { // in turn, in the build folders of those before
-				err := call(t)
+				err := places[where](t)
 				var faultErr *fault.Error
 				if !errors.As(err, &faultErr) {
 					t.Fatalf("%v", err)
@@ -990,7 +994,7 @@ func TestDateAndTime(t *testing.T) {
 		p.builder.Variables = map[string]string{"SOURCE_DATE_EPOCH": date}
 		return p
 	}
-	for _, macro := range []string{"__DATE__", "__TIME__", "__TIMESTAMP__"} {
+	for _, macro := range drawn.Of(t, "macros of the time", []string{"__DATE__", "__TIME__", "__TIMESTAMP__"}, 1) {
 		line := strings.Count(mlftest.TinyOperator, "\n") + 2
 		at, want := fmt.Sprintf("model/codegen/host/src/lib1.c:%d:", line), "error: "+macro+" differs in each build"
 		for _, date := range []string{"", "1700000000"} {

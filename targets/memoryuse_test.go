@@ -13,9 +13,11 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -27,7 +29,8 @@ func sampleUsage(t *testing.T, board string) *project.Usage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	builder := &project.Builder{Host: device.Host{Log: hclog.NewNullLogger()}}
+	c := cache.New(testcache.Dir(), cache.Options{})
+	builder := &project.Builder{Host: device.Host{Log: hclog.NewNullLogger(), Cache: c}}
 	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: board, Archive: model})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/internal/chipkeeper"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
 // nrfDo erases a page or programs a word through the flash controller, as a debugger does.
@@ -111,7 +112,7 @@ func TestPowerCut(t *testing.T) {
 // next run writes the rest.
 func TestPowerCutUnderTools(t *testing.T) {
 	t.Parallel()
-	for _, m := range []Model{NRF51, STM32F412} {
+	for _, m := range drawn.Of(t, "chips that lose power", []Model{NRF51, STM32F412}, 1) {
 		c := powerUp(t, m)
 		name, want := image(t, 20000, 0)
 		args := []string{

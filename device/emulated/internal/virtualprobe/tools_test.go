@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
 // powerUp starts an emulated chip that the test closes at its end.
@@ -150,22 +151,25 @@ func TestPyOCD(t *testing.T) {
 
 func TestSTM32F4(t *testing.T) {
 	t.Parallel()
-	t.Run("openocd", func(t *testing.T) {
-		c := powerUp(t, STM32F412)
-		name, want := image(t, 40000, 0)
+	openocd := func(t *testing.T, c *Chip, name string) {
 		run(t, "openocd", "-c", "adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+
 			listen(t, c.serveBitbang)+"; transport select jtag",
 			"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/stm32f4x.cfg", "-c",
 			"program "+name+" 0x08000000 verify reset exit")
-		mustHold(t, c, 0, want)
-	})
-	t.Run("pyocd", func(t *testing.T) {
-		c := powerUp(t, STM32F412)
-		name, want := image(t, 40000, 0)
+	}
+	pyocd := func(t *testing.T, c *Chip, name string) {
 		run(t, "pyocd", "load", "--no-config", "--no-wait", "-t", "stm32f412xe", "-u",
 			"remote:localhost:"+listen(t, c.serveRemote), "--format", "bin", name)
-		mustHold(t, c, 0, want)
-	})
+	}
+	tools := map[string]func(*testing.T, *Chip, string){"openocd": openocd, "pyocd": pyocd}
+	for _, tool := range drawn.Of(t, "tools for STM32F4", []string{"openocd", "pyocd"}, 1) {
+		t.Run(tool, func(t *testing.T) {
+			c := powerUp(t, STM32F412)
+			name, want := image(t, 40000, 0)
+			tools[tool](t, c, name)
+			mustHold(t, c, 0, want)
+		})
+	}
 }
 
 // Half-written firmware may lock the core up, which ends QEMU. The chip keeps its flash, and a tool can program it.
