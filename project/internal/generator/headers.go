@@ -76,13 +76,14 @@ func ConfigHeader(b *boards.Board, o boards.Options) []byte {
 `, o.StackBytes, b.CoreHz, cmp.Or(b.Timer.Hz, b.CoreHz), b.WatchdogMS, b.BudgetMS, b.Link.BitRate(),
 		zeroOrOne(!b.KeepsHostTime()), o.UploadKiB*1024)
 
-	if len(b.Pins) > 0 {
-		writePins(&w, "BOARDSMITH_IS_PIN", b.PinNumbers())
-		writePins(&w, "BOARDSMITH_IS_DEBUG_PIN", b.DebugPinNumbers())
+	pins, debugPins := b.PinNumbers(), b.DebugPinNumbers()
+	measurePin, isMeasured := b.MeasurePinNumber()
+	if len(pins) > 0 {
+		writePins(&w, "BOARDSMITH_IS_PIN", pins)
+		writePins(&w, "BOARDSMITH_IS_DEBUG_PIN", debugPins)
 	}
-
-	if number, ok := b.MeasurePinNumber(); ok {
-		fmt.Fprintf(&w, "#define BOARDSMITH_MEASURE_PIN %d  // %s\n", number, b.MeasurePin)
+	if isMeasured {
+		fmt.Fprintf(&w, "#define BOARDSMITH_MEASURE_PIN %d  // %s\n", measurePin, b.MeasurePin)
 	}
 
 	if o.App != boards.Standalone {
@@ -94,7 +95,8 @@ func ConfigHeader(b *boards.Board, o boards.Options) []byte {
 		w.WriteString("#define TVM_CRT_MAX_REGISTERED_MODULES 6\n#define BOARDSMITH_SAMPLE_HOOK\n")
 	}
 
-	w.WriteString(regions(b) + placeForC(b, o))
+	memories := memoriesOf(b)
+	w.WriteString(regions(memories) + placeForC(b, o, memories))
 	if len(b.Defines) > 0 {
 		w.WriteString("\n// Defines of the board file, for its drivers.\n")
 	}
@@ -139,33 +141,17 @@ func writePins(w io.Writer, macro string, ranges [][2]int) {
 }
 
 // regions returns the memory map for C, or "" for a process.
-func regions(b *boards.Board) string {
-	if len(b.Memory) == 0 {
+func regions(memories []memory) string {
+	if len(memories) == 0 {
 		return ""
 	}
 
 	var w strings.Builder
 	w.WriteString("\n// The memory map: origin, bytes, kind.\n#define BOARDSMITH_REGIONS(X)")
-	for _, r := range b.Memory {
-		fmt.Fprintf(&w, " \\\n  X(0x%08xU, 0x%08xU, %s)", uint64(r.Origin), uint64(r.Size), regionKind(b, r))
+	for _, m := range memories {
+		fmt.Fprintf(&w, " \\\n  X(0x%08xU, 0x%08xU, %s)", uint64(m.Origin), uint64(m.Size), m.kind())
 	}
 	return w.String() + "\n"
-}
-
-// regionKind returns a region's kind for the memory protection unit (port/cpu/cortexm/mpu.h).
-func regionKind(b *boards.Board, r boards.Region) string {
-	isCode := r.Name == b.Place.Code
-	switch {
-	case ownRule(b, r) != "":
-		return regionOwn
-	case isCode && holdsVariables(b.Place, r):
-		return regionMixed
-	case isCode:
-		return regionCode
-	case r.Nonvolatile, r.Reserved:
-		return regionFlash
-	}
-	return regionRAM
 }
 
 func zeroOrOne(b bool) int {
@@ -183,6 +169,7 @@ func memoryHeader(b *boards.Board, o boards.Options) []byte {
 
 	var w strings.Builder
 	code, _ := b.Region(b.Place.Code) // boards has checked
+	memories := memoriesOf(b)
 	fmt.Fprintf(&w, `// SPDX-License-Identifier: 0BSD
 // Board %s, for the linker script, which the preprocessor reads first.
 #ifndef BOARDSMITH_MEMORY_H_
@@ -214,7 +201,8 @@ func memoryHeader(b *boards.Board, o boards.Options) []byte {
 #endif  // BOARDSMITH_MEMORY_H_
 `, b.Place.Code, uint64(code.Origin), uint64(code.Origin+code.Size), b.Place.Data, b.Place.StackRegion(),
 		b.Place.ArenaRegion(), b.Place.NoinitRegion(), b.Place.UploadRegion(), o.StackBytes, o.ArenaKiB*1024,
-		o.UploadKiB*1024, max(o.UploadKiB*1024, 16), modelAt(b, o), modelAlign(b, o), standaloneMacro(o)+placeForLinker(b))
+		o.UploadKiB*1024, max(o.UploadKiB*1024, 16), modelAt(b, o, code), modelAlign(b, o, code),
+		standaloneMacro(o)+placeForLinker(b.Place, memories))
 
 	return []byte(w.String())
 }
@@ -222,31 +210,30 @@ func memoryHeader(b *boards.Board, o boards.Options) []byte {
 // modelBlock divides the model part's address if the code's region has no sectors.
 const modelBlock = 4096
 
-// codeSectors returns the region of the code and its sectors.
-func codeSectors(b *boards.Board) (r boards.Region, sectors []boards.Sectors) {
-	r, _ = b.Region(b.Place.Code) // boards has checked
-	if len(r.Sectors) > 0 {
-		return r, r.Sectors
+// sectorsOf returns the sectors of the code's region.
+func sectorsOf(code boards.Region) []boards.Sectors {
+	if len(code.Sectors) > 0 {
+		return code.Sectors
 	}
-	return r, []boards.Sectors{{Count: 1, Size: modelBlock}} // the last size continues
+	return []boards.Sectors{{Count: 1, Size: modelBlock}} // the last size continues
 }
 
 // modelAt returns an expression of the linker script for the model part's address: the board's choice or, if
 // options make the part before it longer, the start of the next sector.
-func modelAt(b *boards.Board, o boards.Options) string {
+func modelAt(b *boards.Board, o boards.Options, code boards.Region) string {
 	if o.App == boards.Standalone {
 		return "(end)"
 	}
 
 	var w strings.Builder
-	r, sectors := codeSectors(b)
+	sectors := sectorsOf(code)
 	w.WriteString("(")
 	if b.ModelAt != 0 {
 		fmt.Fprintf(&w, "(end) <= 0x%x ? 0x%x : ", uint64(b.ModelAt), uint64(b.ModelAt))
 	}
 
 	// Sectors have several sizes: each group of equal ones has its own alignment.
-	at := uint64(r.Origin)
+	at := uint64(code.Origin)
 	for i, s := range sectors {
 		next := at + uint64(s.Count)*uint64(s.Size)
 		aligned := fmt.Sprintf("0x%x + ALIGN((end) - 0x%x, 0x%x)", at, at, uint64(s.Size))
@@ -263,14 +250,13 @@ func modelAt(b *boards.Board, o boards.Options) string {
 }
 
 // modelAlign returns a divisor of every address that modelAt can have.
-func modelAlign(b *boards.Board, o boards.Options) uint64 {
+func modelAlign(b *boards.Board, o boards.Options, code boards.Region) uint64 {
 	if o.App == boards.Standalone {
 		return standaloneAlign
 	}
 
-	r, sectors := codeSectors(b)
-	all := uint64(r.Origin | b.ModelAt)
-	for _, s := range sectors {
+	all := uint64(code.Origin | b.ModelAt)
+	for _, s := range sectorsOf(code) {
 		all |= uint64(s.Size)
 	}
 

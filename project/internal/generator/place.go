@@ -6,6 +6,7 @@ package generator
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,20 +41,51 @@ func loaded(p boards.Place, region string) string {
 	return strings.Join(all, " ")
 }
 
-// copied returns the regions of RAM that the start-up code fills from the image, in the board's order.
-func copied(b *boards.Board) (all []boards.Region) {
-	for _, r := range b.Memory {
-		if !r.Nonvolatile && b.Place.Loads(r.Name) {
-			all = append(all, r)
-		}
+// A memory is a region of the board, and what the firmware does there.
+type memory struct {
+	boards.Region
+	isCode       bool            // it holds the code
+	isLoaded     bool            // it holds a part of the model that has contents, and not the code
+	hasVariables bool            // the firmware writes to it after its start
+	covered      []boards.Region // the others that a region of the memory protection unit would cover with it
+	rule         string          // of access; "" if its kind defines it
+}
+
+// memoriesOf returns the board's memories, in its order.
+func memoriesOf(b *boards.Board) []memory {
+	p := b.Place
+	variables, pools := p.Variables(), slices.Collect(maps.Values(p.Pools))
+
+	all := make([]memory, len(b.Memory))
+	for i, r := range b.Memory {
+		m := memory{Region: r, isCode: r.Name == p.Code, isLoaded: p.Loads(r.Name), covered: b.CoveredWith(r)}
+		m.hasVariables = slices.Contains(variables, r.Name) || slices.Contains(pools, r.Name)
+
+		isUsed := r.Init != "" || m.isLoaded || slices.Contains(variables, r.Name) || r.Name == p.UploadRegion()
+		m.rule = m.ruleOn(b, isUsed)
+		all[i] = m
 	}
 	return all
 }
 
+// copied returns the memories in RAM that the start-up code fills from the image.
+func copied(all []memory) []memory {
+	return slices.DeleteFunc(slices.Clone(all), func(m memory) bool { return m.Nonvolatile || !m.isLoaded })
+}
+
+// extra returns the names of memories, at most one, that hold a part of the image besides that of the code.
+func extra(all []memory) (names []string) {
+	for _, m := range all {
+		if m.Nonvolatile && m.isLoaded {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
 // placeForLinker returns lines of memory.h.
-func placeForLinker(b *boards.Board) string {
+func placeForLinker(p boards.Place, memories []memory) string {
 	var w strings.Builder
-	p := b.Place
 	if p.OperatorsRegion() != p.Code {
 		w.WriteString("#define BOARDSMITH_OPERATORS_MOVED 1\n")
 	}
@@ -61,23 +93,25 @@ func placeForLinker(b *boards.Board) string {
 		w.WriteString("#define BOARDSMITH_PARAMETERS_MOVED 1\n")
 	}
 
-	if regions := copied(b); len(regions) > 0 {
+	if regions := copied(memories); len(regions) > 0 {
 		w.WriteString("#define BOARDSMITH_COPIED_SECTIONS(X)")
-		for _, r := range regions {
-			fmt.Fprintf(&w, " X(%s, %s)", r.Name, loaded(p, r.Name))
+		for _, m := range regions {
+			fmt.Fprintf(&w, " X(%s, %s)", m.Name, loaded(p, m.Name))
 		}
 		w.WriteString("\n")
 	}
 
-	if r, ok := b.ExtraRegion(); ok {
-		fmt.Fprintf(&w, "#define BOARDSMITH_IN_APART %s\n#define BOARDSMITH_APART_SECTIONS %s\n", r.Name, loaded(p, r.Name))
+	for _, name := range extra(memories) {
+		fmt.Fprintf(&w, "#define BOARDSMITH_IN_APART %s\n#define BOARDSMITH_APART_SECTIONS %s\n", name, loaded(p, name))
 	}
 
 	if names := p.PoolNames(); len(names) > 0 {
 		w.WriteString("#define BOARDSMITH_POOLS(X)")
 		for _, name := range names {
-			if r, _ := b.Region(p.Pools[name]); !r.Nonvolatile {
-				fmt.Fprintf(&w, " X(%s, %s)", name, r.Name)
+			for _, m := range memories {
+				if m.Name == p.Pools[name] && !m.Nonvolatile {
+					fmt.Fprintf(&w, " X(%s, %s)", name, m.Name)
+				}
 			}
 		}
 		w.WriteString("\n")
@@ -94,9 +128,9 @@ func placeForLinker(b *boards.Board) string {
 }
 
 // placeForC returns lines of crt_config.h.
-func placeForC(b *boards.Board, o boards.Options) string {
+func placeForC(b *boards.Board, o boards.Options, memories []memory) string {
 	var w strings.Builder
-	if regions := copied(b); len(regions) > 0 {
+	if regions := copied(memories); len(regions) > 0 {
 		w.WriteString("#define BOARDSMITH_COPIED_REGIONS(X)")
 		for _, r := range regions {
 			fmt.Fprintf(&w, " X(%s)", r.Name)
@@ -104,10 +138,10 @@ func placeForC(b *boards.Board, o boards.Options) string {
 		w.WriteString("\n")
 	}
 
-	if names := initNames(b); len(names) > 0 {
+	if names := initNames(memories); len(names) > 0 {
 		w.WriteString("#define BOARDSMITH_INITS(X) X(" + strings.Join(names, ") X(") + ")\n")
 	}
-	if _, ok := b.ExtraRegion(); ok {
+	if len(extra(memories)) > 0 {
 		w.WriteString("#define BOARDSMITH_APART 1\n")
 	}
 
@@ -116,10 +150,10 @@ func placeForC(b *boards.Board, o boards.Options) string {
 		w.WriteString("#define BOARDSMITH_PACKET_SECTION \".bss.boardsmith_packet\"\n")
 	}
 
-	if regions := apart(b); len(regions) > 0 {
+	if regions := apart(memories, strings.HasPrefix(b.ELF.Arch, "v8")); len(regions) > 0 {
 		w.WriteString("#define BOARDSMITH_OWN_RULES(X)")
-		for _, a := range regions {
-			fmt.Fprintf(&w, " \\\n  X(0x%08xU, 0x%08xU, %s)", uint64(a.region.Origin), uint64(a.region.Size), a.rule)
+		for _, m := range regions {
+			fmt.Fprintf(&w, " \\\n  X(0x%08xU, 0x%08xU, %s)", uint64(m.Origin), uint64(m.Size), m.rule)
 		}
 		w.WriteString("\n")
 	}
@@ -149,29 +183,16 @@ const (
 	ruleReservedUncached = "RULE_RESERVED_UNCACHED"
 )
 
-// An apartRegion is a memory with a rule of its own.
-type apartRegion struct {
-	region boards.Region
-	rule   string
-}
-
 // apart returns the memories whose rule differs from that of the addresses around them: by address, and for the units
 // of ARMv6-M and ARMv7-M by precedence first.
-func apart(b *boards.Board) (all []apartRegion) {
-	for _, r := range b.Memory {
-		if rule := ownRule(b, r); rule != "" {
-			all = append(all, apartRegion{r, rule})
-		}
-	}
-
-	byAddress := strings.HasPrefix(b.ELF.Arch, "v8")
-	slices.SortFunc(all, func(p, q apartRegion) int {
+func apart(all []memory, byAddress bool) []memory {
+	all = slices.DeleteFunc(slices.Clone(all), func(m memory) bool { return m.rule == "" })
+	slices.SortFunc(all, func(p, q memory) int {
 		if d := precedence(p.rule) - precedence(q.rule); d != 0 && !byAddress {
 			return d
 		}
-		return cmp.Compare(p.region.Origin, q.region.Origin)
+		return cmp.Compare(p.Origin, q.Origin)
 	})
-
 	return all
 }
 
@@ -185,30 +206,43 @@ func precedence(rule string) int {
 	return slices.Index([]string{ruleFlash, ruleRAM, ruleCode, ruleMixed, ruleUncached, ruleReserved}, rule)
 }
 
-// ownRule returns the rule of a memory; "" if its kind defines it.
-func ownRule(b *boards.Board, r boards.Region) string {
-	isCode := r.Name == b.Place.Code
-
+// ruleOn returns the rule of a memory of the board; "" if its kind defines it.
+func (m memory) ruleOn(b *boards.Board, isUsed bool) string {
 	switch {
-	case r.Reserved && b.ELF.Machine != "arm":
+	case m.Reserved && b.ELF.Machine != "arm":
 		return ""
-	case r.Reserved && !r.Cached():
+	case m.Reserved && !m.Cached():
 		return ruleReservedUncached
-	case r.Reserved:
+	case m.Reserved:
 		return ruleReserved
-	case !isCode && r.Name == b.Place.Operators:
-		if r.Nonvolatile || !holdsVariables(b.Place, r) && b.Separable(r) {
+	case !m.isCode && m.Name == b.Place.Operators:
+		if m.Nonvolatile || !m.hasVariables && len(m.covered) == 0 {
 			return ruleCode
 		}
 		return ruleMixed
-	case !r.Cached():
+	case !m.Cached():
 		return ruleUncached
-	case isCode || !isExternal(b, r) || !isUsed(b, r):
+	case m.isCode || !isUsed || !isExternal(b, uint64(m.Origin)):
 		return ""
-	case r.Nonvolatile:
+	case m.Nonvolatile:
 		return ruleFlash
 	}
 	return ruleRAM
+}
+
+// kind returns a memory's kind for the memory protection unit (port/cpu/cortexm/mpu.h).
+func (m memory) kind() string {
+	switch {
+	case m.rule != "":
+		return regionOwn
+	case m.isCode && m.hasVariables:
+		return regionMixed
+	case m.isCode:
+		return regionCode
+	case m.Nonvolatile, m.Reserved:
+		return regionFlash
+	}
+	return regionRAM
 }
 
 // UnitV7 is the source of the port that sets up the memory protection unit of ARMv6-M and ARMv7-M, whose regions may
@@ -220,22 +254,20 @@ const UnitV7 = "port/cpu/cortexm/mpu_v7.c"
 func CheckOverlaps(b *boards.Board) error {
 	const lowEnd = 0x20000000 // below lies an area for code
 
-	for _, r := range b.Memory {
-		rule := ownRule(b, r)
-		isLowRAM := regionKind(b, r) == regionRAM && r.Origin < lowEnd
-		forbidsCode := isLowRAM || rule == ruleRAM || rule == ruleFlash
-		forbidsWrites := rule == ruleCode || rule == ruleFlash
+	memories := memoriesOf(b)
+	for _, r := range memories {
+		isLowRAM := r.kind() == regionRAM && r.Origin < lowEnd
+		forbidsCode := isLowRAM || r.rule == ruleRAM || r.rule == ruleFlash
+		forbidsWrites := r.rule == ruleCode || r.rule == ruleFlash
 
-		if !forbidsCode && !forbidsWrites {
-			continue
-		}
-
-		for _, q := range b.CoveredWith(r) {
+		for _, q := range memories {
 			content := ""
 			switch {
-			case forbidsCode && q.Name == b.Place.Code:
+			case !slices.ContainsFunc(r.covered, func(o boards.Region) bool { return o.Name == q.Name }):
+				continue
+			case forbidsCode && q.isCode:
 				content = "code"
-			case forbidsWrites && holdsVariables(b.Place, q) && precedence(ownRule(b, q)) <= precedence(rule):
+			case forbidsWrites && q.hasVariables && precedence(q.rule) <= precedence(r.rule):
 				content = "variables"
 			default:
 				continue
@@ -249,10 +281,10 @@ func CheckOverlaps(b *boards.Board) error {
 	return nil
 }
 
-// isExternal reports whether a memory lies where a Cortex-M has devices unless a rule says otherwise (0xA0000000 to
+// isExternal reports whether an address lies where a Cortex-M has devices unless a rule says otherwise (0xA0000000 to
 // 0xDFFFFFFF: ARMv7-M Architecture Reference Manual, DDI 0403E, B3.1), or where the board forbids accesses.
-func isExternal(b *boards.Board, r boards.Region) bool {
-	switch at := uint64(r.Origin); {
+func isExternal(b *boards.Board, at uint64) bool {
+	switch {
 	case b.ELF.Machine != "arm":
 		return false
 	case at >= 0x60000000 && at < 0xA0000000:
@@ -262,31 +294,12 @@ func isExternal(b *boards.Board, r boards.Region) bool {
 	}
 }
 
-// isUsed reports whether a memory has a function that is called before its use, or holds a part of the firmware.
-func isUsed(b *boards.Board, r boards.Region) bool {
-	return r.Init != "" || b.Place.Loads(r.Name) || slices.Contains(b.Place.Variables(), r.Name) ||
-		r.Name == b.Place.UploadRegion()
-}
-
 // initNames returns the functions that make memories usable, each once, in the board's order.
-func initNames(b *boards.Board) (names []string) {
-	for _, r := range b.Memory {
-		if r.Init != "" && !slices.Contains(names, r.Init) {
-			names = append(names, r.Init)
+func initNames(all []memory) (names []string) {
+	for _, m := range all {
+		if m.Init != "" && !slices.Contains(names, m.Init) {
+			names = append(names, m.Init)
 		}
 	}
 	return names
-}
-
-// holdsVariables reports whether the firmware writes to a memory after its start.
-func holdsVariables(p boards.Place, r boards.Region) bool {
-	if slices.Contains(p.Variables(), r.Name) {
-		return true
-	}
-	for _, name := range p.PoolNames() {
-		if p.Pools[name] == r.Name {
-			return true
-		}
-	}
-	return false
 }

@@ -203,10 +203,11 @@ func (t *Template) CheckBoard(b *boards.Board) error {
 	hasMakefile, hasConfig := slices.Contains(t.Generate, MakeFile), slices.Contains(t.Generate, ConfigFile)
 	only := len(b.Templates) == 1 // else it may be for another template
 
-	for _, f := range []struct {
-		field     string
+	type field struct {
+		name      string
 		given, ok bool
-	}{
+	}
+	fields := []field{
 		{"linker_script", b.LinkerScript.Name != "", t.LinkerScript != "" && hasMakefile},
 		{"startup", b.Startup.Name != "", len(t.Startup) > 0},
 		{"place of operators, parameters, packet or pools", b.Place.Moves(), slices.Contains(t.Options, "place")},
@@ -229,24 +230,19 @@ func (t *Template) CheckBoard(b *boards.Board) error {
 		{"cflags", b.SetByUser("cflags"), t.Board == ""},
 		{"ldflags", b.SetByUser("ldflags"), t.Board == ""},
 		{"toolchain", b.SetByUser("toolchain"), t.Board == ""},
-	} {
-		if f.given && !f.ok {
-			return t.unused(f.field, b)
-		}
 	}
-
 	for _, o := range b.Options() {
 		isRequired := o.Name == "arena_kib" || o.Name == "place"
-		if !isRequired && !slices.Contains(t.Options, o.Name) && b.SetByUser(o.Name) {
-			return t.unused(o.Name, b)
+		fields = append(fields, field{o.Name, b.SetByUser(o.Name), isRequired || slices.Contains(t.Options, o.Name)})
+	}
+
+	for _, f := range fields {
+		if f.given && !f.ok {
+			return failure.New(failure.Config, "choose another template, or leave "+f.name+" out of the board file",
+				"template %s does not use %s of board %s", t.Name, f.name, b.Name)
 		}
 	}
 	return nil
-}
-
-func (t *Template) unused(field string, b *boards.Board) error {
-	return failure.New(failure.Config, "choose another template, or leave "+field+" out of the board file",
-		"template %s does not use %s of board %s", t.Name, field, b.Name)
 }
 
 // TakesZephyrBoard reports whether a command contains Zephyr's name of the board.
