@@ -21,62 +21,73 @@ import (
 	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
+// An ownFile is a file that the board names: the field that does, and the file's place in a project.
+type ownFile struct {
+	field string
+	boards.Source
+	to string
+}
+
 // addBoard plans the board's files, and adds its folders of headers to its flags.
-func (pl *plan) addBoard(t *templatefile.Template, b *boards.Board) error {
+func (pl *plan) addBoard() error {
+	b, t := pl.board, pl.template
+	var own []ownFile
 	for _, src := range b.Sources {
 		// A template without ports needs no sources of the board's shipped chip or core.
 		if b.Startup.Name != "" && isStartup(t, src.Name) || src.Dir == "" && !t.HasPorts() {
 			continue
 		}
-		if err := pl.addSource(t, src); err != nil {
-			return err
-		}
+		own = append(own, ownFile{"sources", src, boardfile.InProject(src.Name)})
 	}
 
 	if b.Startup.Name != "" {
-		if err := pl.addOwn("startup", b.Startup, boardfile.InProject(b.Startup.Name)); err != nil {
-			return err
-		}
+		own = append(own, ownFile{"startup", b.Startup, boardfile.InProject(b.Startup.Name)})
 	}
 
 	for _, folder := range b.Include {
-		if err := pl.addHeaders(folder); err != nil {
-			return err
+		headers, err := headersIn(folder)
+		if err != nil {
+			return wrongOwn("include", folder, err)
 		}
-		b.CFlags = append(slices.Clip(b.CFlags), "-I"+boardfile.InProject(folder.Name))
+		to := boardfile.InProject(folder.Name)
+		for _, name := range headers {
+			own = append(own, ownFile{
+				"include",
+				boards.Source{Name: name, Dir: folder.Dir, At: folder.At},
+				path.Join(to, strings.TrimPrefix(name, folder.Name+"/")),
+			})
+		}
+		b.CFlags = append(slices.Clip(b.CFlags), "-I"+to)
 	}
 
-	var own []ownFile
-	if s := b.LinkerScript; s.Name != "" {
-		own = append(own, ownFile{"linker_script", s})
+	ofPort := len(own)
+	add := func(field string, s boards.Source) {
+		own = append(own, ownFile{field, s, path.Join(generator.Board, s.Name)})
+	}
+	if b.LinkerScript.Name != "" {
+		add("linker_script", b.LinkerScript)
 	}
 	for _, s := range b.Settings {
-		own = append(own, ownFile{"settings", s})
+		add("settings", s)
 	}
 	for _, name := range boardfile.FilesIn(b.PostLink.Words) {
-		own = append(own, ownFile{"post_link", boards.Source{Name: name, Dir: b.PostLink.Dir, At: b.Origin["post_link"]}})
+		add("post_link", boards.Source{Name: name, Dir: b.PostLink.Dir, At: b.Origin["post_link"]})
 	}
 	for _, name := range boardfile.FilesIn(b.Link.Args) {
-		own = append(own, ownFile{"link.args", boards.Source{Name: name, Dir: b.Link.Dir, At: b.Origin["link.args"]}})
+		add("link.args", boards.Source{Name: name, Dir: b.Link.Dir, At: b.Origin["link.args"]})
 	}
 
 	for _, f := range own {
-		if err := pl.addOwn(f.field, f.Source, path.Join(generator.Board, f.Name)); err != nil {
+		if err := pl.addOwn(f); err != nil {
 			return err
 		}
 	}
 
 	// A template that names its inputs does not have this folder among them.
-	if len(own) > 0 {
+	if len(own) > ofPort {
 		t.AddInput(generator.Board)
 	}
 	return nil
-}
-
-// An ownFile is a file of the board, and the field that names it.
-type ownFile struct {
-	field string
-	boards.Source
 }
 
 // isStartup reports whether a source of the template is start-up code, which a board's own replaces.
@@ -87,31 +98,36 @@ func isStartup(t *templatefile.Template, name string) bool {
 	})
 }
 
-// addSource plans a file of the port: the user's beside the board file, or the template's.
-func (pl *plan) addSource(t *templatefile.Template, src boards.Source) error {
-	to := boardfile.InProject(src.Name)
-	if src.Dir != "" {
-		err := pl.addOwn("sources", src, to)
+// addOwn plans a file of the board: the user's beside the board file or, of sources, the template's.
+func (pl *plan) addOwn(f ownFile) error {
+	isSource := f.field == "sources"
+	if f.Dir != "" || !isSource {
+		data, mode, err := boardfile.ReadBeside(f.Dir, f.Name)
+		if err == nil {
+			own := filepath.Join(f.Dir, filepath.FromSlash(f.Name))
+			return pl.put(f.to, fmt.Sprintf("%s %q of the board", f.field, f.Name), planned{data: data, own: own, mode: mode})
+		}
 		// A source that is not beside the board file may be the template's.
-		if !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if !isSource || !errors.Is(err, fs.ErrNotExist) {
+			return wrongOwn(f.field, f.Source, err)
 		}
 	}
 
-	name, err := resolve(t.Files, src.Name)
+	t := pl.template
+	name, err := resolve(t.Files, f.Name)
+	if err == nil {
+		if info, missing := fs.Stat(t.Files, name); missing != nil || !info.Mode().IsRegular() {
+			err = fs.ErrNotExist
+		}
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return sourceMissing(t, src)
+		return sourceMissing(t, f.Source)
 	case err != nil:
 		return failure.New(failure.Config, "put a copy in place of the link", "template %s: %s: %w", t.Name,
-			fullName(t.Files, src.Name), err)
+			fullName(t.Files, f.Name), err)
 	}
-
-	if info, err := fs.Stat(t.Files, name); err != nil || !info.Mode().IsRegular() {
-		return sourceMissing(t, src)
-	}
-
-	return pl.put(to, fmt.Sprintf("source %q of the board", src.Name), planned{files: t.Files, name: name, mode: 0o644})
+	return pl.put(f.to, fmt.Sprintf("source %q of the board", f.Name), planned{files: t.Files, name: name, mode: 0o644})
 }
 
 // put plans a file unless another one has its name. A file that two fields of the board name is one file.
@@ -121,16 +137,6 @@ func (pl *plan) put(to, subject string, f planned) error {
 	}
 	pl.files[to] = f
 	return nil
-}
-
-// addOwn plans a file beside the board file. Errors: one with fs.ErrNotExist if it is missing.
-func (pl *plan) addOwn(field string, src boards.Source, to string) error {
-	data, mode, err := boardfile.ReadBeside(src.Dir, src.Name)
-	if err != nil {
-		return wrongOwn(field, src, err)
-	}
-	own := filepath.Join(src.Dir, filepath.FromSlash(src.Name))
-	return pl.put(to, fmt.Sprintf("%s %q of the board", field, src.Name), planned{data: data, own: own, mode: mode})
 }
 
 // wrongOwn returns an error about a file or folder beside the board file, with the place that names it.
@@ -146,51 +152,16 @@ func wrongOwn(field string, src boards.Source, err error) error {
 	})
 }
 
-// errUnlessFolder returns an error for a folder that is not in the one of the board file that names it.
-func errUnlessFolder(folder boards.Source) error {
-	root, err := os.OpenRoot(folder.Dir)
-	if err != nil {
-		return err
+// headersIn returns the headers in a folder beside the board file.
+func headersIn(folder boards.Source) ([]string, error) {
+	if err := boardfile.CheckFolder(folder.Dir, folder.Name); err != nil {
+		return nil, err
 	}
-	defer root.Close()
-
-	info, err := root.Stat(filepath.FromSlash(path.Clean(folder.Name)))
-	if err == nil && !info.IsDir() {
-		err = errors.New("not a folder")
-	}
-	return err
-}
-
-// besideBoard returns an error for a library that is not a folder beside the board file.
-func besideBoard(l boards.Source) error {
-	if err := errUnlessFolder(l); err != nil {
-		return wrongOwn("libraries", l, err)
-	}
-	return nil
-}
-
-// addHeaders plans the headers in a folder beside the board file.
-func (pl *plan) addHeaders(folder boards.Source) error {
-	fail := func(err error) error { return wrongOwn("include", folder, err) }
-	if err := errUnlessFolder(folder); err != nil {
-		return fail(err)
-	}
-
 	headers, err := boardfile.FilesBeside(folder.Dir, folder.Name, boardfile.IsHeader)
-	if err != nil {
-		return fail(err)
+	if err == nil && len(headers) == 0 {
+		err = errors.New("there is no header in this folder")
 	}
-	if len(headers) == 0 {
-		return fail(errors.New("there is no header in this folder"))
-	}
-
-	for _, name := range headers {
-		to := path.Join(boardfile.InProject(folder.Name), strings.TrimPrefix(name, folder.Name+"/"))
-		if err := pl.addOwn("include", boards.Source{Name: name, Dir: folder.Dir, At: folder.At}, to); err != nil {
-			return err
-		}
-	}
-	return nil
+	return headers, err
 }
 
 // sourceMissing returns an error with the source's origin, the searched folder, and its new name or the most

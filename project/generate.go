@@ -48,7 +48,7 @@ func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, e
 	}
 
 	p := &Project{dir: dir, builder: b, lock: l, model: pl.archive}
-	if err := p.generate(ctx, s, pl); err != nil {
+	if err := p.generate(ctx, pl, s.Force); err != nil {
 		p.lock.Release()
 
 		// A folder that was there stays.
@@ -118,7 +118,7 @@ func (p *Project) Generate(ctx context.Context, s Spec) error {
 	}
 
 	next := &Project{dir: p.dir, builder: p.builder, lock: p.lock, model: pl.archive, devices: p.devices}
-	if err := next.generate(ctx, s, pl); err != nil {
+	if err := next.generate(ctx, pl, s.Force); err != nil {
 		return err
 	}
 	*p = *next
@@ -168,7 +168,7 @@ func removeEmpty(dir, created string) {
 }
 
 // generate carries out the plan if the folder differs from it.
-func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
+func (p *Project) generate(ctx context.Context, pl *plan, force bool) error {
 	t, err := workdir.Open(p.dir)
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 		return err
 	}
 
-	todo, err := p.compare(t, old, pl, s.Force)
+	todo, err := p.compare(t, old, pl, force)
 	if err != nil {
 		return err
 	}

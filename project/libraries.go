@@ -36,21 +36,21 @@ type wantedLibrary struct {
 }
 
 // wantedLibraries lists those of Spec, then the board's that are not among them.
-func wantedLibraries(board *boards.Board, s Spec) (all []wantedLibrary, err error) {
-	for _, text := range s.Libraries {
+func wantedLibraries(board *boards.Board, given []string) (all []wantedLibrary, err error) {
+	for _, text := range given {
 		all = append(all, wantedLibrary{text: text})
 	}
 
 	for _, l := range board.Libraries {
 		text := l.Name
 		if boardfile.IsPath(text) {
-			if err := besideBoard(l); err != nil {
-				return nil, err
+			if err := boardfile.CheckFolder(l.Dir, l.Name); err != nil {
+				return nil, wrongOwn("libraries", l, err)
 			}
 			text = filepath.Join(l.Dir, filepath.FromSlash(text))
 		}
 
-		if !slices.Contains(s.Libraries, text) {
+		if !slices.Contains(given, text) {
 			all = append(all, wantedLibrary{text, true, l})
 		}
 	}
@@ -59,9 +59,10 @@ func wantedLibraries(board *boards.Board, s Spec) (all []wantedLibrary, err erro
 
 // addLibraries plans the files of the libraries in Spec, and of the board's.
 func (pl *plan) addLibraries(
-	ctx context.Context, b *Builder, dir string, board *boards.Board, t *templatefile.Template, s Spec,
+	ctx context.Context, b *Builder, dir string, given []string,
 ) ([]projectfile.Library, error) {
-	wanted, err := wantedLibraries(board, s)
+	board, t := pl.board, pl.template
+	wanted, err := wantedLibraries(board, given)
 	if err != nil || len(wanted) == 0 {
 		return nil, err
 	}

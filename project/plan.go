@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
 	"github.com/boardsmith/boardsmith/project/internal/templatefile"
@@ -30,6 +31,43 @@ import (
 
 // commonFolder is the folder of templates.FS with the C that firmware of several templates shares.
 const commonFolder = "firmware"
+
+// A plan is the intended content of a folder: the parts that a Spec names, each found once, and the files made of them.
+type plan struct {
+	board    *boards.Board  // with the parts of the firmware where the options place them
+	options  boards.Options // settled
+	template *templatefile.Template
+	app      *templatefile.App // nil: firmware with an RPC server
+	archive  *mlf.Archive
+	model    *mlf.Model
+	samples  []ndarray.Named
+
+	files map[string]planned
+	state projectfile.State // with Files
+}
+
+// planned is one file: from files under a name, or data.
+type planned struct {
+	files fs.FS
+	name  string
+	data  []byte
+	own   string // the path of data, a file that the board brings
+	mode  fs.FileMode
+}
+
+func (f planned) read() ([]byte, error) {
+	if f.files == nil {
+		return f.data, nil
+	}
+	return fs.ReadFile(f.files, f.name)
+}
+
+func modeOf(name string) fs.FileMode {
+	if strings.HasSuffix(name, ".sh") {
+		return 0o755
+	}
+	return 0o644
+}
 
 func (b *Builder) makePlan(ctx context.Context, dir string, s Spec) (*plan, error) {
 	board, err := boards.Find(s.Board, b.Path)
@@ -42,10 +80,15 @@ func (b *Builder) makePlan(ctx context.Context, dir string, s Spec) (*plan, erro
 	}
 	board = board.Placed(s.Options)
 
-	t, app, from, err := b.chooseTemplate(ctx, board, s)
+	found, from, err := b.findTemplate(ctx, cmp.Or(s.Template, board.Templates[0]))
 	if err != nil {
 		return nil, err
 	}
+	t, app, err := found.ForBoard(board, s.Options)
+	if err != nil {
+		return nil, err
+	}
+
 	a, err := s.archive()
 	if err != nil {
 		return nil, err
@@ -54,26 +97,25 @@ func (b *Builder) makePlan(ctx context.Context, dir string, s Spec) (*plan, erro
 	if err != nil {
 		return nil, err
 	}
-
 	if err := fit.CheckModel(board, a, m); err != nil {
 		return nil, err
 	}
-	if err := checkPools(board, s.Options, m); err != nil {
+	if err := fit.CheckPools(board, s.Options, m); err != nil {
 		return nil, err
 	}
 
-	pl := &plan{files: map[string]planned{}, archive: a, app: app, samples: s.Samples}
-	libraries, err := pl.addLibraries(ctx, b, dir, board, t, s)
+	pl := &plan{
+		board: board, options: settled, template: t, app: app, archive: a, model: m, samples: s.Samples,
+		files: map[string]planned{},
+	}
+	libraries, err := pl.addLibraries(ctx, b, dir, s.Libraries)
 	if err != nil {
 		return nil, err
 	}
-	if err := pl.addRuntime(s.Runtime, t); err != nil {
+	if err := pl.addRuntime(s.Runtime); err != nil {
 		return nil, err
 	}
-	if err := pl.add(board, settled, t, a, m); err != nil {
-		return nil, err
-	}
-	if err := pl.checkProtection(board); err != nil {
+	if err := pl.add(); err != nil {
 		return nil, err
 	}
 
@@ -108,8 +150,8 @@ func (s Spec) archive() (*mlf.Archive, error) {
 func isC(name string) bool { return strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".h") }
 
 // addRuntime plans the shipped runtime, or that of the user's folder dir.
-func (pl *plan) addRuntime(dir string, t *templatefile.Template) error {
-	to := t.Landmarks.Folders.OfRuntime()
+func (pl *plan) addRuntime(dir string) error {
+	to := pl.template.Landmarks.Folders.OfRuntime()
 	isOurs := func(name string) bool { return isC(name) && (pl.app == nil || pl.app.TakesRuntime(name)) }
 	if dir == "" {
 		return pl.addTree(crt.Sources.Runtime, to, isOurs)
@@ -134,7 +176,9 @@ func (pl *plan) addRuntime(dir string, t *templatefile.Template) error {
 	})
 }
 
-func (pl *plan) add(b *boards.Board, o boards.Options, t *templatefile.Template, a *mlf.Archive, m *mlf.Model) error {
+// add plans the files of the template, the board and the model.
+func (pl *plan) add() error {
+	b, t := pl.board, pl.template
 	notCopied := []string{templatefile.TemplateFile, boardfile.PortFolder, t.BuildFolder(), ".git"}
 	isCopied := func(name string) bool {
 		top, _, _ := strings.Cut(name, "/")
@@ -146,7 +190,7 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *templatefile.Template,
 	}
 
 	if pl.app != nil {
-		if err := pl.addShipped(t.Firmware, pl.app); err != nil {
+		if err := pl.addShipped(); err != nil {
 			return err
 		}
 	} else if t.Firmware != "" {
@@ -168,49 +212,48 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *templatefile.Template,
 	if err := pl.addTree(t.Files, "", isCopied); err != nil { // may replace files of those above
 		return err
 	}
-	if err := pl.addBoard(t, b); err != nil {
+	if err := pl.addBoard(); err != nil {
 		return err
 	}
 	for _, g := range t.Generate {
-		if data := generator.ForBoard(g, &t.Description, b, o); data != nil {
+		if data := generator.ForBoard(g, &t.Description, b, pl.options); data != nil {
 			pl.files[g] = planned{data: data, mode: 0o644}
+		}
+	}
+	// Rules can exclude each other on a memory protection unit whose regions overlap.
+	if _, ok := pl.files[boardfile.InProject(generator.UnitV7)]; ok {
+		if err := generator.CheckOverlaps(b); err != nil {
+			return err
 		}
 	}
 
 	folder := t.Landmarks.Folders.OfModel()
-	pl.addModel(folder, a, m)
+	pl.addModel(folder)
 	if pl.app != nil {
-		if err := pl.addEmbedded(folder, a, m); err != nil {
+		if err := pl.addEmbedded(folder); err != nil {
 			return err
 		}
 	} else if len(pl.samples) > 0 {
 		return failure.New(failure.Config, "leave the samples out", "only standalone firmware has samples")
-	} else if err := pl.addCallable(folder, b, m); err != nil {
+	} else if err := pl.addCallable(folder); err != nil {
 		return err
 	}
 	pl.files[templates.LaunchScript] = planned{files: templates.FS, name: templates.LaunchScript, mode: 0o755}
 
 	// By now, all C files of the model are planned.
-	for _, file := range o.OperatorFiles() {
+	for _, file := range pl.options.OperatorFiles() {
 		if name := path.Join(folder, "codegen/host/src", file); pl.files[name].mode == 0 {
 			return failure.Errorf(failure.Config, "option operator_flags: the model has no C file %s", file)
 		}
 	}
 
-	return pl.addCompileCommands(b, o, t)
-}
-
-// checkProtection returns an error for rules that exclude each other on a memory protection unit whose regions overlap.
-func (pl *plan) checkProtection(b *boards.Board) error {
-	if _, ok := pl.files[boardfile.InProject(generator.UnitV7)]; ok {
-		return generator.CheckOverlaps(b)
-	}
-	return nil
+	return pl.addCompileCommands()
 }
 
 // addModel plans the archive itself and the extracted files of this model, without TVM's runtime and other models'
 // code.
-func (pl *plan) addModel(folder string, a *mlf.Archive, m *mlf.Model) {
+func (pl *plan) addModel(folder string) {
+	a, m := pl.archive, pl.model
 	others := map[string]bool{}
 	for _, o := range append(slices.Clone(a.Models), m) { // the last one counts: models have headers together
 		for _, f := range slices.Concat(o.Sources, o.Objects, o.Headers) {
@@ -230,14 +273,14 @@ func (pl *plan) addModel(folder string, a *mlf.Archive, m *mlf.Model) {
 
 // addCallable plans the C that makes a model with the C interface callable over RPC, and that by which the runtime
 // refuses calls of functions of other models with wrong arguments.
-func (pl *plan) addCallable(folder string, b *boards.Board, m *mlf.Model) error {
-	adapter, err := generator.Adapter(b.Place.Pools, m)
+func (pl *plan) addCallable(folder string) error {
+	adapter, err := generator.Adapter(pl.board.Place.Pools, pl.model)
 	if err != nil {
 		return err
 	}
 
 	for file, c := range map[string][]byte{
-		generator.AdapterFile: adapter, generator.SignaturesFile: generator.Signatures(m),
+		generator.AdapterFile: adapter, generator.SignaturesFile: generator.Signatures(pl.model),
 	} {
 		if c != nil {
 			pl.files[path.Join(folder, file)] = planned{data: c, mode: 0o644}
@@ -295,43 +338,18 @@ func (b *Builder) FindTemplate(ctx context.Context, s Spec, board *boards.Board)
 		t, _, err := b.findTemplate(ctx, s.Template)
 		return t, err
 	}
-	t, _, _, err := b.chooseTemplate(ctx, board, s)
+
+	t, _, err := b.findTemplate(ctx, cmp.Or(s.Template, board.Templates[0]))
+	if err != nil {
+		return nil, err
+	}
+	t, _, err = t.ForBoard(board, s.Options)
 	return t, err
 }
 
-func (b *Builder) chooseTemplate(ctx context.Context, board *boards.Board, s Spec) (t *templatefile.Template,
-	app *templatefile.App, from *projectfile.Origin, err error,
-) {
-	t, from, err = b.findTemplate(ctx, cmp.Or(s.Template, board.Templates[0]))
-	if err == nil {
-		err = fits(t, board)
-	}
-
-	// This comes after fits, which checks the board for all values of the option app.
-	if err == nil {
-		t, app, err = t.For(s.Options.App)
-	}
-	if err == nil {
-		err = t.CheckOptions(s.Options)
-	}
-	return t, app, from, err
-}
-
-// fits returns an error for a template that the board does not allow.
-func fits(t *templatefile.Template, board *boards.Board) error {
-	if !slices.Contains(board.Templates, t.Name) {
-		return failure.New(failure.Config, "choose one of: "+strings.Join(board.Templates, ", "),
-			"board %s does not build with template %s", board.Name, t.Name)
-	}
-	if err := t.Completes(board); err != nil {
-		return failure.New(failure.Config, "choose another template", "template %s: %w", t.Name, err)
-	}
-	return t.CheckBoard(board)
-}
-
 // addCompileCommands plans the file, once all others are planned.
-func (pl *plan) addCompileCommands(b *boards.Board, o boards.Options, t *templatefile.Template) error {
-	if len(t.Compile) == 0 || b.Toolchain.CC == "" {
+func (pl *plan) addCompileCommands() error {
+	if len(pl.template.Compile) == 0 || pl.board.Toolchain.CC == "" {
 		return nil // its build command makes one, or finds the compiler
 	}
 
@@ -340,7 +358,7 @@ func (pl *plan) addCompileCommands(b *boards.Board, o boards.Options, t *templat
 		names = append(names, name)
 	}
 
-	data, err := generator.CompileCommands(t.Compile, b, o, names)
+	data, err := generator.CompileCommands(pl.template.Compile, pl.board, pl.options, names)
 	pl.files[generator.CompileDatabase] = planned{data: data, mode: 0o644}
 	return err
 }

@@ -35,23 +35,24 @@ func (p *Project) Samples() ([]ndarray.Named, error) {
 	return ndarray.ReadNPZ(filepath.Join(p.dir, samplesFile))
 }
 
-// addShipped plans the app's C in a folder of the project.
-func (pl *plan) addShipped(to string, app *templatefile.App) error {
-	names, err := app.Shipped()
+// addShipped plans the app's C.
+func (pl *plan) addShipped() error {
+	names, err := pl.app.Shipped()
 	if err != nil {
 		return fmt.Errorf("template: %w", err)
 	}
 
 	for name, from := range names {
-		pl.files[path.Join(to, name)] = planned{files: templates.FS, name: from, mode: modeOf(name)}
+		to := path.Join(pl.template.Firmware, name)
+		pl.files[to] = planned{files: templates.FS, name: from, mode: modeOf(name)}
 	}
 	return nil
 }
 
 // addEmbedded replaces the model's code in folder by that of the embedded C interface: what runs the model, what of the
 // archive it calls, and the model's buffers.
-func (pl *plan) addEmbedded(folder string, a *mlf.Archive, m *mlf.Model) error {
-	code, err := cmodel.Generate(a, m, cmodel.Options{})
+func (pl *plan) addEmbedded(folder string) error {
+	code, err := cmodel.Generate(pl.archive, pl.model, cmodel.Options{})
 	if err != nil {
 		return err
 	}

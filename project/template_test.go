@@ -326,8 +326,8 @@ func TestFirmwareFolder(t *testing.T) {
 	b, err := boards.Find("host", nil)
 	must(t, err)
 	b.Sources = nil
-	pl := &plan{files: map[string]planned{}}
-	must(t, pl.add(b, boards.Options{}, template("module/app"), a, a.Models[0]))
+	pl := &plan{board: b, template: template("module/app"), archive: a, model: a.Models[0], files: map[string]planned{}}
+	must(t, pl.add())
 	for _, name := range common {
 		want, err := fs.ReadFile(templates.FS, name)
 		must(t, err)
@@ -362,8 +362,8 @@ func TestCopies(t *testing.T) {
 	b, err := boards.Find("host", nil)
 	must(t, err)
 	b.Sources = nil
-	pl := &plan{files: map[string]planned{}}
-	must(t, pl.add(b, boards.Options{}, found, a, a.Models[0]))
+	pl := &plan{board: b, template: found, archive: a, model: a.Models[0], files: map[string]planned{}}
+	must(t, pl.add())
 	shipped, err := fs.ReadFile(templates.FS, "zephyr/boardsmith/os/start.c")
 	must(t, err)
 	for name, want := range map[string]string{"module/os/start.c": string(shipped), "module/os/server.c": "int mine;\n"} {

@@ -259,7 +259,9 @@ func (j *job) archive() (*mlf.Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mlf.Parse(j.project.ArchiveName(), a.Raw)
+	named := *a
+	named.Path = j.project.ArchiveName()
+	return &named, nil
 }
 
 // formerArchive returns the archive in the folder of a project that cannot be opened, which is to be generated again.

@@ -4,6 +4,7 @@
 package boardfile
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -72,6 +73,21 @@ func IsPath(library string) bool {
 // IsHeader reports whether a file is a header by its ending: those in a folder of Include are copied into projects.
 func IsHeader(name string) bool {
 	return slices.Contains([]string{".h", ".hh", ".hpp", ".inc", ".inl"}, path.Ext(name))
+}
+
+// CheckFolder returns an error for a folder, by its slash path, that is not in the one of the board file that names it.
+func CheckFolder(dir, folder string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+
+	info, err := root.Stat(filepath.FromSlash(path.Clean(folder)))
+	if err == nil && !info.IsDir() {
+		err = errors.New("not a folder")
+	}
+	return err
 }
 
 // FilesBeside returns the slash paths of files in a folder beside a board file, and of links to files, whose names are

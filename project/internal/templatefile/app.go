@@ -24,6 +24,28 @@ type App struct {
 	Protocol string   `json:"protocol" is:"lines|"` // of the firmware, as in landmarks
 }
 
+// ForBoard returns the template, as For does, for a board and a project's options. Errors, of class config: the board
+// does not build with it, or brings, or an option is, what the template does not use.
+func (t *Template) ForBoard(b *boards.Board, o boards.Options) (*Template, *App, error) {
+	if !slices.Contains(b.Templates, t.Name) {
+		return nil, nil, failure.New(failure.Config, "choose one of: "+strings.Join(b.Templates, ", "),
+			"board %s does not build with template %s", b.Name, t.Name)
+	}
+	if err := t.Completes(b); err != nil {
+		return nil, nil, failure.New(failure.Config, "choose another template", "template %s: %w", t.Name, err)
+	}
+	if err := t.checkBoard(b); err != nil {
+		return nil, nil, err
+	}
+
+	// This comes after checkBoard, which checks for all values of the option app.
+	settled, app, err := t.For(o.App)
+	if err != nil {
+		return nil, nil, err
+	}
+	return settled, app, settled.CheckOptions(o)
+}
+
 // For returns the template for a value of the option app, and its App; nil for rpc. Errors have the class config.
 func (t *Template) For(app string) (*Template, *App, error) {
 	if app == "" || app == boards.RPC {

@@ -197,9 +197,9 @@ func (t *Description) CheckOptions(o boards.Options) error {
 	return nil
 }
 
-// CheckBoard returns an error if the board brings something that the template does not use, for no value of the option
-// app: call it before For.
-func (t *Template) CheckBoard(b *boards.Board) error {
+// checkBoard returns an error if the board brings something that the template does not use, for no value of the option
+// app.
+func (t *Template) checkBoard(b *boards.Board) error {
 	hasMakefile, hasConfig := slices.Contains(t.Generate, MakeFile), slices.Contains(t.Generate, ConfigFile)
 	only := len(b.Templates) == 1 // else it may be for another template
 

@@ -1,6 +1,6 @@
-// This file checks where a project's model places its pools.
+// This file checks where a model's pools are placed.
 
-package project
+package fit
 
 import (
 	"slices"
@@ -12,9 +12,9 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-// checkPools returns an error for a pool of the option place that the model does not have, and for one that is written
+// CheckPools returns an error for a pool of the option place that the model does not have, and for one that is written
 // to in memory that is not RAM. A board file may name pools of other models.
-func checkPools(b *boards.Board, o boards.Options, m *mlf.Model) error {
+func CheckPools(b *boards.Board, o boards.Options, m *mlf.Model) error {
 	var pools []mlf.Buffer
 
 	// Only the C interface names pools.
