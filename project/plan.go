@@ -22,7 +22,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
 	"github.com/boardsmith/boardsmith/project/internal/templatefile"
@@ -31,43 +30,6 @@ import (
 
 // commonFolder is the folder of templates.FS with the C that firmware of several templates shares.
 const commonFolder = "firmware"
-
-// A plan is the intended content of a folder: the parts that a Spec names, each found once, and the files made of them.
-type plan struct {
-	board    *boards.Board  // with the parts of the firmware where the options place them
-	options  boards.Options // settled
-	template *templatefile.Template
-	app      *templatefile.App // nil: firmware with an RPC server
-	archive  *mlf.Archive
-	model    *mlf.Model
-	samples  []ndarray.Named
-
-	files map[string]planned
-	state projectfile.State // with Files
-}
-
-// planned is one file: from files under a name, or data.
-type planned struct {
-	files fs.FS
-	name  string
-	data  []byte
-	own   string // the path of data, a file that the board brings
-	mode  fs.FileMode
-}
-
-func (f planned) read() ([]byte, error) {
-	if f.files == nil {
-		return f.data, nil
-	}
-	return fs.ReadFile(f.files, f.name)
-}
-
-func modeOf(name string) fs.FileMode {
-	if strings.HasSuffix(name, ".sh") {
-		return 0o755
-	}
-	return 0o644
-}
 
 func (b *Builder) makePlan(ctx context.Context, dir string, s Spec) (*plan, error) {
 	board, err := boards.Find(s.Board, b.Path)
@@ -178,7 +140,7 @@ func (pl *plan) addRuntime(dir string) error {
 
 // add plans the files of the template, the board and the model.
 func (pl *plan) add() error {
-	b, t := pl.board, pl.template
+	t := pl.template
 	notCopied := []string{templatefile.TemplateFile, boardfile.PortFolder, t.BuildFolder(), ".git"}
 	isCopied := func(name string) bool {
 		top, _, _ := strings.Cut(name, "/")
@@ -215,16 +177,8 @@ func (pl *plan) add() error {
 	if err := pl.addBoard(); err != nil {
 		return err
 	}
-	for _, g := range t.Generate {
-		if data := generator.ForBoard(g, &t.Description, b, pl.options); data != nil {
-			pl.files[g] = planned{data: data, mode: 0o644}
-		}
-	}
-	// Rules can exclude each other on a memory protection unit whose regions overlap.
-	if _, ok := pl.files[boardfile.InProject(generator.UnitV7)]; ok {
-		if err := generator.CheckOverlaps(b); err != nil {
-			return err
-		}
+	if err := pl.addGenerated(); err != nil {
+		return err
 	}
 
 	folder := t.Landmarks.Folders.OfModel()
@@ -248,6 +202,21 @@ func (pl *plan) add() error {
 	}
 
 	return pl.addCompileCommands()
+}
+
+// addGenerated plans the files that are computed from the board, once those of its port are planned.
+func (pl *plan) addGenerated() error {
+	for _, g := range pl.template.Generate {
+		if data := generator.ForBoard(g, &pl.template.Description, pl.board, pl.options); data != nil {
+			pl.files[g] = planned{data: data, mode: 0o644}
+		}
+	}
+
+	// Rules can exclude each other on a memory protection unit whose regions overlap.
+	if _, ok := pl.files[boardfile.InProject(generator.UnitV7)]; ok {
+		return generator.CheckOverlaps(pl.board)
+	}
+	return nil
 }
 
 // addModel plans the archive itself and the extracted files of this model, without TVM's runtime and other models'
