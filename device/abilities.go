@@ -17,9 +17,9 @@ type flashReader interface {
 
 // An inspector reads a board's state without a reset.
 type inspector interface {
-	// Inspect halts the core, reads its registers and the ranges, and resumes it. Errors: those of the programmer and
-	// of ctx.
-	Inspect(ctx context.Context, ranges []flasher.Range) (flasher.Core, []flasher.Segment, error)
+	// Inspect halts the core, reads its program counter and the ranges, and resumes it. Errors: those of the programmer
+	// and of ctx.
+	Inspect(ctx context.Context, ranges []flasher.Range) (pc uint32, got []flasher.Segment, err error)
 }
 
 // A debugServer has a gdb server.

@@ -108,14 +108,14 @@ func (d *Device) inspect(
 		add(r.Start, 4, func(b []byte) { state.resetCause = resetCause(binary.LittleEndian.Uint32(b)) })
 	}
 
-	core, got, err := probe.Inspect(ctx, ranges)
+	pc, got, err := probe.Inspect(ctx, ranges)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	state.pc = core.PC
-	if p.IsCode(uint64(core.PC)) {
-		state.frames = p.FramesAt(uint64(core.PC))
+	state.pc = pc
+	if p.IsCode(uint64(pc)) {
+		state.frames = p.FramesAt(uint64(pc))
 	}
 
 	for n, decode := range decoders {

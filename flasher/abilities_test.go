@@ -8,7 +8,7 @@ type (
 		Read(ctx context.Context, ranges []Range) ([]Segment, error)
 	}
 	inspector interface {
-		Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error)
+		Inspect(ctx context.Context, ranges []Range) (uint32, []Segment, error)
 	}
 	debugServer interface {
 		Serve(ctx context.Context, attach bool, port int, use func(context.Context) error) error

@@ -8,25 +8,14 @@ import (
 	"time"
 )
 
-// A Core holds the registers of a halted Cortex-M core.
-type Core struct{ PC, LR, SP uint32 }
+// counter is the prefix of the program counter's value; not a step, because the value varies.
+const counter = "pc "
 
-// register is the prefix of a register's value; not a step, because the value varies.
-const register = mark + "register %s 0x%x"
-
-// runInspection runs a tool with a configuration that collects the registers, and returns the result.
+// runInspection runs a tool with a configuration that reads the program counter, and returns the result.
 func (c Config) runInspection(ranges []Range,
 	run func(c Config, dir string, timeout time.Duration) error,
-) (core Core, got []Segment, err error) {
-	registers := map[string]*uint32{"pc": &core.PC, "lr": &core.LR, "sp": &core.SP}
-
-	c.output = func(line string) {
-		var name string
-		var value uint32
-		if n, _ := fmt.Sscanf(line, register, &name, &value); n == 2 && registers[name] != nil { // else it is another mark
-			*registers[name] = value
-		}
-	}
+) (pc uint32, got []Segment, err error) {
+	c.output = func(line string) { _, _ = fmt.Sscanf(line, mark+counter+"0x%x", &pc) } // else it is another mark
 
 	err = inFolder(func(dir string) error {
 		if err := run(c, dir, c.readTimeout(ranges)); err != nil {
@@ -36,22 +25,21 @@ func (c Config) runInspection(ranges []Range,
 		return err
 	})
 
-	return core, got, err
+	return pc, got, err
 }
 
 // openocdInspect returns the commands for Inspect.
 func openocdInspect(r *toolRun, ranges []Range) []string {
-	registers := `foreach name {pc lr sp} {regexp {: (0x[0-9a-fA-F]+)} [capture "reg $name"] all value; echo "` + mark +
-		`register $name $value"}`
+	read := `regexp {: (0x[0-9a-fA-F]+)} [capture "reg pc"] all value; echo "` + mark + counter + `$value"`
 
-	steps := []string{r.done("halt", "halted"), r.done(registers, "registers")}
+	steps := []string{r.done("halt", "halted"), r.done(read, "read the program counter")}
 	steps = append(steps, openocdDumps(r, ranges)...)
 	steps = append(steps, r.done("resume", "resumed"))
 	return append(steps, openocdEnd(r, false)...)
 }
 
-// Inspect halts the core, reads its registers and the ranges, and resumes it.
-func (o *openocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error) {
+// Inspect halts the core, reads its program counter and the ranges, and resumes it.
+func (o *openocd) Inspect(ctx context.Context, ranges []Range) (uint32, []Segment, error) {
 	return o.runInspection(ranges, func(c Config, dir string, timeout time.Duration) error {
 		inspecting := &openocd{c}
 		r := &toolRun{args: inspecting.connect(dir, noGDB)}
@@ -60,8 +48,8 @@ func (o *openocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment,
 	})
 }
 
-// Inspect halts the core, reads its registers and the ranges, and resumes it.
-func (p *pyocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error) {
+// Inspect halts the core, reads its program counter and the ranges, and resumes it.
+func (p *pyocd) Inspect(ctx context.Context, ranges []Range) (uint32, []Segment, error) {
 	return p.runInspection(ranges, func(c Config, dir string, timeout time.Duration) error {
 		inspecting := &pyocd{c}
 

@@ -86,11 +86,10 @@ def boardsmith_read(name: str, address: int, size: int):
         file.write(bytes(data))
     done('read 0x%x', address)
 
-@command('boardsmith_halt', help='Halt the core without a reset, and print its registers.')
+@command('boardsmith_halt', help='Halt the core without a reset, and print its program counter.')
 def boardsmith_halt():
     target.halt()
-    for name in ('pc', 'lr', 'sp'):
-        print('` + mark + `register %s 0x%x' % (name, target.read_core_register(name)), flush=True)
+    print('` + mark + counter + `0x%x' % target.read_core_register('pc'), flush=True)
     done('halted')
 
 @command('boardsmith_resume', help='Resume the core.')

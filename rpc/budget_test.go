@@ -48,7 +48,10 @@ func callOnce(ctx context.Context, t *testing.T, s *rpc.Session, name string) er
 func TestBudgetIsSentAgainAfterReset(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	var budgets []int64
-	s := opened(t, budgeted(&budgets), rpc.Options{Budget: 19*time.Millisecond + 1})
+	s := opened(t, budgeted(&budgets), rpc.Options{})
+	if err := s.SetBudget(ctx, 19*time.Millisecond+1); err != nil {
+		t.Fatal(err)
+	}
 	if err := callOnce(ctx, t, s, "bad"); failure.Of(err) != failure.Timeout ||
 		!strings.Contains(err.Error(), "timeout in bad: still running after its time budget of 20ms") {
 		t.Errorf("got %v", err)
@@ -70,8 +73,11 @@ func TestOverwrittenBudget(t *testing.T) {
 		var budgets []int64
 		d := faulty(&fault.Record{Reason: fault.ReasonTimeout, WordBytes: 4, Code: code})
 		d.Globals["boardsmith.budget"] = budgeted(&budgets).Globals["boardsmith.budget"]
-		s := opened(t, d, rpc.Options{Budget: 20 * time.Millisecond})
-		err := callOnce(within(t, 10*time.Second), t, s, "bad")
+		s, ctx := opened(t, d, rpc.Options{}), within(t, 10*time.Second)
+		if err := s.SetBudget(ctx, 20*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		err := callOnce(ctx, t, s, "bad")
 		if failure.Of(err) != class || (class == failure.Fault) != strings.Contains(err.Error(),
 			"fault in bad: failed check: corrupted memory: a call with a time budget of 20ms ended as one of ") {
 			t.Errorf("a budget of %d: class %q, %v", code, failure.Of(err), err)

@@ -19,7 +19,7 @@ type caller struct {
 	channel
 	names    map[uint32]string // of functions, by the part of the handle that a fault record holds
 	returned map[string]bool   // by name: functions of which a call succeeded since the last allocation
-	budget   time.Duration     // set by SetBudget or Options.Budget; 0: it follows each call's deadline
+	budget   time.Duration     // set by SetBudget; 0: it follows each call's deadline
 	handles  map[string]uint64 // cached until a reset
 	grants   grants            // until a reset
 }
@@ -28,11 +28,6 @@ const (
 	moduleGetFunction = "tvm.rpc.server.ModuleGetFunction"
 	evaluatorFunction = "runtime.RPCTimeEvaluator"
 )
-
-// hasConstantHandle reports whether a function keeps its handle until a reset, on every firmware.
-func hasConstantHandle(name string) bool {
-	return strings.HasPrefix(name, "boardsmith.") || name == moduleGetFunction || name == evaluatorFunction
-}
 
 // lookup returns the handle of a global function. Errors: ErrNotFound; those of a request.
 func (c *caller) lookup(ctx context.Context, name string) (uint64, error) {
@@ -51,7 +46,8 @@ func (c *caller) lookup(ctx context.Context, name string) (uint64, error) {
 	}
 
 	c.names[uint32(h)] = name
-	if hasConstantHandle(name) {
+	// On every firmware, these functions keep their handles until a reset.
+	if strings.HasPrefix(name, "boardsmith.") || name == moduleGetFunction || name == evaluatorFunction {
 		c.handles[name] = h
 	}
 	return h, nil

@@ -27,7 +27,11 @@ func wholeSession(ctx context.Context, link transport.Link) error {
 	if err != nil {
 		return err
 	}
-	r := rpc.New(s, rpc.Options{Budget: 5 * time.Second}) // a deadline's budget would not be the same each time
+	r := rpc.New(s, rpc.Options{})
+	// A deadline's budget would not be the same each time.
+	if err := r.SetBudget(ctx, 5*time.Second); err != nil {
+		return err
+	}
 	lib, err := r.SystemLib(ctx)
 	if err != nil {
 		return err

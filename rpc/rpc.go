@@ -21,7 +21,6 @@ import (
 // Options configure a session. The zero value is the usual one.
 type Options struct {
 	Timeout time.Duration // for each request whose context has no deadline; 0 means 60 s
-	Budget  time.Duration // as for SetBudget; 0 means that it follows each call's deadline
 	Log     hclog.Logger  // nil: no log
 
 	// Explain finds the place in the program where the device stopped, for a *fault.Error; with nil the error has
@@ -60,8 +59,7 @@ type object interface {
 func New(t Transport, o Options) *Session {
 	s := &Session{objects: map[object]int{}, loaded: map[object]codeRange{}}
 	s.transport, s.timeout, s.log, s.turn = t, o.Timeout, o.Log, make(chan struct{}, 1)
-	s.names, s.handles, s.budget = map[uint32]string{}, map[string]uint64{}, o.Budget
-	s.returned = map[string]bool{}
+	s.names, s.handles, s.returned = map[uint32]string{}, map[string]uint64{}, map[string]bool{}
 	s.explain, s.locate = o.Explain, o.Locate
 	s.onReset, s.revive = s.forget, s.reviveRequest
 

@@ -90,7 +90,7 @@ var exportedNames = map[string]int{
 	"device/emulated":       2,
 	"executor":              7,
 	"failure":               28,
-	"flasher":               10,
+	"flasher":               9,
 	"image":                 5,
 	"measure":               32,
 	"mlf":                   22,

@@ -233,7 +233,10 @@ func testFaultFileDamaged(t *testing.T, program string) {
 // testBudgetEndsWithSession lets a call run on in a session that has set no time budget, after one that has.
 func testBudgetEndsWithSession(t *testing.T, program string) {
 	link, _ := started(t, program, "", nil)
-	s := rpc.New(link, rpc.Options{Budget: time.Millisecond})
+	s := rpc.New(link, rpc.Options{})
+	if err := s.SetBudget(t.Context(), time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
 	long, err := s.Empty(t.Context(), ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}, []int64{15 << 20})
 	if err != nil {
 		t.Fatal(err)

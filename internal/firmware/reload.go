@@ -38,16 +38,12 @@ func Reload(file []byte, loads []Segment) ([]byte, error) {
 	}
 
 	// A header inside loaded data would have been overwritten with it.
-	if changed, err := elf.NewFile(bytes.NewReader(out)); err != nil || !sameSegments(f, changed) {
+	changed, err := elf.NewFile(bytes.NewReader(out))
+	if err != nil || f.FileHeader != changed.FileHeader || !slices.EqualFunc(f.Progs, changed.Progs,
+		func(p, q *elf.Prog) bool { return p.ProgHeader == q.ProgHeader }) {
 		return nil, errors.New("a segment contains the file's own header, which would change")
 	}
 	return withSegments(f, out, without(loads, held))
-}
-
-func sameSegments(a, b *elf.File) bool {
-	return a.FileHeader == b.FileHeader && slices.EqualFunc(a.Progs, b.Progs, func(p, q *elf.Prog) bool {
-		return p.ProgHeader == q.ProgHeader
-	})
 }
 
 // overwrite copies the data of a range.

@@ -141,12 +141,8 @@ func (l *Layout) object(piece *mapPiece) string {
 // isOwn reports whether an archive has objects of the project's sources.
 func (l *Layout) isOwn(archive string) bool {
 	own := l.of.Areas.Own
-	return len(own) == 0 || matches(own, archive)
-}
-
-func matches(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		ok, _ := path.Match(pattern, name) // the template's check has validated the pattern
+	return len(own) == 0 || slices.ContainsFunc(own, func(pattern string) bool {
+		ok, _ := path.Match(pattern, archive) // the template's check has validated the pattern
 		return ok
 	})
 }

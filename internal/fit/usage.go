@@ -205,7 +205,7 @@ func (l *Layout) Usage(regions []RegionUse) *Usage {
 		l.add(u, sec, s, rest, sec.Addr, unmapped)
 	}
 
-	u.Arena.Have = u.part(partArena).BSS
+	u.Arena.Have = u.Parts[slices.Index(partNames, partArena)].BSS
 	return u
 }
 
@@ -327,6 +327,3 @@ func (u *Usage) FlashAndRAM() (flash, ram int64) {
 	}
 	return flash, ram
 }
-
-// part returns the use of the part of that name.
-func (u *Usage) part(name string) PartUse { return u.Parts[slices.Index(partNames, name)] }
