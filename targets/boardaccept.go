@@ -49,11 +49,11 @@ type acceptInputs struct {
 	inputs.OnBoard
 	inputs.OfCall
 	inputs.Dry
-	Options  string `var:"OPTIONS"`
-	Template string `var:"TEMPLATE"`
-	Output   string `var:"OUTPUT"`
-	Short    bool   `var:"SHORT"`
-	By       string `var:"BY"`
+	Options  []string `var:"OPTIONS" between:" "`
+	Template string   `var:"TEMPLATE"`
+	Output   string   `var:"OUTPUT"`
+	Short    bool     `var:"SHORT"`
+	By       string   `var:"BY"`
 }
 
 func acceptBoard(ctx context.Context, j *job, v acceptInputs) error {
@@ -87,7 +87,7 @@ func acceptBoard(ctx context.Context, j *job, v acceptInputs) error {
 
 	passed, skipped := 0, 0
 	report, err := accept.Run(ctx, accept.Trial{
-		Board: j.in.Board.Value, Template: j.in.Template.Value, Which: j.in.Device, Builder: j.builder(), Desk: desk,
+		Board: j.in.Board, Template: j.in.Template, Which: j.in.Device, Builder: j.builder(), Desk: desk,
 		Log: newLog(j.Console), Short: v.Short, Done: func(r accept.Result) {
 			state, detail := "ok", strings.Join(r.Details, "; ")
 			if r.Skipped != "" {

@@ -58,7 +58,7 @@ func buildFirmware(ctx context.Context, j *job, _ buildInputs) error {
 		if err := j.check(ctx); err != nil {
 			return err
 		}
-		return j.Would("build the firmware of %s for board %s", j.in.Project, j.in.Board.Value)
+		return j.Would("build the firmware of %s for board %s", j.in.Project, j.in.Board)
 	}
 
 	if err := j.ready(ctx); err != nil {
@@ -143,8 +143,8 @@ func (j *job) renews() (bool, error) {
 		return false, err
 	}
 
-	if !in.Model.Explicit && !in.ModelName.Explicit && !in.Board.Explicit && !in.OptionsExplicit &&
-		!in.LibrariesExplicit && !in.Template.Explicit && in.FixedInput == "" {
+	if !in.Set["MODEL"] && !in.Set["MODEL_NAME"] && !in.Set["BOARD"] && !in.Set["OPTIONS"] &&
+		!in.Set["LIBRARIES"] && !in.Set["TEMPLATE"] && in.FixedInput == "" {
 		return false, nil
 	}
 	return true, nil // the user's changes stay, or are an error

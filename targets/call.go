@@ -204,9 +204,9 @@ func callFunction(ctx context.Context, j *job, v callInputs) error {
 			return err
 		}
 		if name == "" {
-			return j.Would("list the functions of board %s and its model", j.in.Board.Value)
+			return j.Would("list the functions of board %s and its model", j.in.Board)
 		}
-		return j.Would("call %s on board %s", name, j.in.Board.Value)
+		return j.Would("call %s on board %s", name, j.in.Board)
 	}
 
 	image, err := j.built(ctx)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
@@ -55,24 +53,21 @@ var doDebug = jobTarget("debug", "", debugFirmware)
 
 // debugInputs are the variables of debug.
 type debugInputs struct {
-	inputs.OfBuild
-	inputs.OfCall
-	Image  string `var:"IMAGE"`
-	Attach bool   `var:"ATTACH"`
-	Serve  string `var:"SERVE"`
+	inputs.OfImage
+	Attach bool `var:"ATTACH"`
+	Serve  int  `var:"SERVE" range:"0 65535" else:" is no TCP port" next:"SERVE=1 chooses a free port"`
 }
 
 func debugFirmware(ctx context.Context, j *job, v debugInputs) (err error) {
-	o, err := readDebugging(v)
-	if err != nil {
-		return err
+	o, serve, gdb := device.Debugging{Attach: v.Attach}, v.Serve > 0, ""
+	if v.Serve > 1 { // 1: a free one
+		o.Port = v.Serve
 	}
 
 	if j.DryRun {
-		return dryRunDebug(ctx, j, o, console.IsOn(v.Serve))
+		return dryRunDebug(ctx, j, o, serve)
 	}
 
-	serve, gdb := console.IsOn(v.Serve), ""
 	if !serve {
 		if gdb, err = findProgram("gdb-multiarch"); err != nil {
 			return err
@@ -111,19 +106,6 @@ func debugFirmware(ctx context.Context, j *job, v debugInputs) (err error) {
 		return nil // the usual end
 	}
 	return err
-}
-
-// readDebugging returns the inputs of debug. SERVE is a switch, or the server's port.
-func readDebugging(v debugInputs) (o device.Debugging, err error) {
-	o.Attach = v.Attach
-	if !console.IsOn(v.Serve) || v.Serve == "1" {
-		return o, nil
-	}
-
-	if o.Port, err = strconv.Atoi(v.Serve); err != nil || o.Port < 1 || o.Port > math.MaxUint16 {
-		return o, failure.New(failure.Config, "SERVE=1 chooses a free port", "SERVE=%s is no TCP port", v.Serve)
-	}
-	return o, nil
 }
 
 // printServer prints the server's address.
@@ -165,7 +147,7 @@ func dryRunDebug(ctx context.Context, j *job, o device.Debugging, serve bool) er
 		j.Printf("%s", c)
 	}
 
-	text := fmt.Sprintf("debug %s on board %s", j.in.Project, j.in.Board.Value)
+	text := fmt.Sprintf("debug %s on board %s", j.in.Project, j.in.Board)
 	j.Printf("debug: would %s", text)
 	j.JSONLine(jsonlines.DryRun{
 		Status: jsonlines.StatusDryRun, Would: text, Commands: append([]string{}, commands...),

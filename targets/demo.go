@@ -28,18 +28,17 @@ const demoShown = 4
 //	LOAD         ram loads the model into RAM, beside firmware that stays [flash: with the firmware]
 func Demo(ctx context.Context) error { return doDemo(ctx) }
 
-var doDemo = target("demo", demo)
+var doDemo = sharedTarget("demo", demo)
 
 // demoInputs are the variables of demo.
 type demoInputs struct {
 	Load string `var:"LOAD" of:"flash ram"`
 }
 
-func demo(ctx context.Context, c *console.Console, v demoInputs) error {
+func demo(ctx context.Context, j *job, v demoInputs) error {
 	var shared inputs.Variables // the demo is always the same
 	shared.Board, shared.Load, shared.Repeat = "host", v.Load, 10
-	j, err := openJob(ctx, c, "", shared)
-	if err != nil {
+	if err := j.open(ctx, "", shared); err != nil {
 		return err
 	}
 

@@ -190,7 +190,7 @@ func saveDeskFile(ctx context.Context, j *job, name string, all []device.Attache
 
 // boardOf returns a device's kind of board, or nil if unknown.
 func boardOf(j *job, d device.Attached) *boards.Board {
-	name, variable := "", j.in.Variables.Board
+	name, variable := "", j.in.NamedBoard
 	switch {
 	case len(d.Boards) == 1 && (variable == "" || variable == d.Boards[0]):
 		name = d.Boards[0]

@@ -40,7 +40,7 @@ type embedInputs struct {
 	Board     string   `var:"BOARD"`
 	Model     string   `var:"MODEL"`
 	ModelName string   `var:"MODEL_NAME"`
-	Options   string   `var:"OPTIONS"`
+	Options   []string `var:"OPTIONS" between:" "`
 	Libraries []string `var:"LIBRARIES"`
 	Params    string   `var:"PARAMS"`
 }
@@ -148,7 +148,7 @@ func boardCompiler(ctx context.Context, c *console.Console, v embedInputs) (*cmo
 		return nil, err
 	}
 
-	options, err := boards.ParseOptions(strings.Fields(v.Options))
+	options, err := boards.ParseOptions(v.Options)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func compileModels(ctx context.Context, j *job) (files []mlf.File, codes []*cmod
 	c *cmodel.Compiler, err error,
 ) {
 	in := j.in
-	b, err := boards.Find(in.Board.Value, in.Path)
+	b, err := boards.Find(in.Board, in.Path)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -36,7 +36,7 @@ func compileModels(ctx context.Context, j *job) (files []mlf.File, codes []*cmod
 	if c, err = libraryCompiler(ctx, j.Console, b, in.Options, in.Libraries); err != nil {
 		return nil, nil, nil, err
 	}
-	if codes, err = modelCodes(j.Console, in.Model.Value, in.ModelName.Value, in.Params, c); err != nil {
+	if codes, err = modelCodes(j.Console, in.Model, in.ModelName, in.Params, c); err != nil {
 		return nil, nil, nil, err
 	}
 
@@ -48,7 +48,7 @@ func compileModels(ctx context.Context, j *job) (files []mlf.File, codes []*cmod
 func buildLibrary(ctx context.Context, j *job) error {
 	folder := cmp.Or(j.in.Output, j.in.Project)
 	if j.DryRun {
-		return j.Would("build a library for board %s in %s", j.in.Board.Value, folder)
+		return j.Would("build a library for board %s in %s", j.in.Board, folder)
 	}
 
 	files, codes, c, err := compileModels(ctx, j)
@@ -103,7 +103,7 @@ func errOther(j *job, dir, folder string) error {
 // librarySize prints the memory of the library's objects.
 func librarySize(ctx context.Context, j *job) error {
 	if j.DryRun {
-		return j.Would("compile a library for board %s, and print its size", j.in.Board.Value)
+		return j.Would("compile a library for board %s, and print its size", j.in.Board)
 	}
 
 	files, _, c, err := compileModels(ctx, j)

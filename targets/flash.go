@@ -44,11 +44,7 @@ func Flash(ctx context.Context) error { return doFlash(ctx) }
 var doFlash = jobTarget("flash", "", flashImage)
 
 // flashInputs are the variables of flash.
-type flashInputs struct {
-	inputs.OfBuild
-	inputs.OfCall
-	Image string `var:"IMAGE"`
-}
+type flashInputs struct{ inputs.OfImage }
 
 // flashImage writes the image. The device stays attached for later targets.
 func flashImage(ctx context.Context, j *job, _ flashInputs) error {
@@ -143,7 +139,7 @@ func dryRunFlash(ctx context.Context, j *job) error {
 		return err
 	}
 
-	text := fmt.Sprintf("flash %s to board %s", j.in.Project, j.in.Board.Value)
+	text := fmt.Sprintf("flash %s to board %s", j.in.Project, j.in.Board)
 	image, err := planned(j)
 	if err != nil {
 		return err

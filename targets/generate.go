@@ -56,7 +56,7 @@ func generateProject(ctx context.Context, j *job, _ generateInputs) error {
 		if err := j.checkGenerate(ctx); err != nil {
 			return err
 		}
-		return j.Would("generate %s for board %s from %s", in.Project, in.Board.Value, inputs.ArchiveName(in.Model.Value))
+		return j.Would("generate %s for board %s from %s", in.Project, in.Board, inputs.ArchiveName(in.Model))
 	}
 
 	if err := j.generate(ctx); err != nil {
@@ -77,9 +77,9 @@ func (j *job) noteKept() {
 		field, variable string
 		differs         bool
 	}{
-		{"options", "OPTIONS", !in.OptionsExplicit && in.Config.File != "" && in.Defaults != p.Options()},
-		{"template", "TEMPLATE", !in.Template.Explicit && named.Template != "" && named.Template != p.TemplateFrom()},
-		{"uses", "LIBRARIES", !in.LibrariesExplicit && len(named.Libraries) > 0 &&
+		{"options", "OPTIONS", !in.Set["OPTIONS"] && in.Config.File != "" && in.Defaults != p.Options()},
+		{"template", "TEMPLATE", !in.Set["TEMPLATE"] && named.Template != "" && named.Template != p.TemplateFrom()},
+		{"uses", "LIBRARIES", !in.Set["LIBRARIES"] && len(named.Libraries) > 0 &&
 			!slices.Equal(named.Libraries, p.Libraries())},
 	} {
 		if kept.differs {
@@ -145,7 +145,7 @@ func (j *job) generate(ctx context.Context) error {
 		r.Edited = edited
 	}
 
-	if replaced && in.OptionsExplicit {
+	if replaced && in.Set["OPTIONS"] {
 		j.noteDropped()
 	}
 
@@ -188,7 +188,7 @@ func (j *job) spec(o boards.Options) (project.Spec, error) {
 	}
 
 	spec := project.Spec{
-		Board: in.Board.Value, ModelName: in.ModelName.Value, Template: in.Template.Value, Options: o,
+		Board: in.Board, ModelName: in.ModelName, Template: in.Template, Options: o,
 		Libraries: in.Libraries, Force: overwrites(j), Archive: archive,
 	}
 
@@ -202,7 +202,7 @@ func (j *job) dropOptions(ctx context.Context) error {
 	former := j.former
 	former.App = j.project.Options().App // which is in the project's name
 
-	if !j.in.OptionsExplicit || former == j.project.Options() {
+	if !j.in.Set["OPTIONS"] || former == j.project.Options() {
 		return nil
 	}
 
@@ -224,7 +224,7 @@ func (j *job) samples(a *mlf.Archive) ([]ndarray.Named, error) {
 		return j.project.Samples()
 	}
 
-	m, err := a.Model(in.ModelName.Value)
+	m, err := a.Model(in.ModelName)
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func (j *job) samples(a *mlf.Archive) ([]ndarray.Named, error) {
 // runsHere returns an error for a board that is a process, except on Linux. It accepts an unknown board, for which
 // Generate returns a better error.
 func runsHere(system string, in *inputs.Inputs) error {
-	b, err := boards.Find(in.Board.Value, in.Path)
+	b, err := boards.Find(in.Board, in.Path)
 	if err != nil || !b.Link.IsProcess() || system == "linux" {
 		return nil
 	}
@@ -247,11 +247,11 @@ func runsHere(system string, in *inputs.Inputs) error {
 func (j *job) archive() (*mlf.Archive, error) {
 	in := j.in
 	switch {
-	case j.unfinished != nil && !in.Model.Explicit:
+	case j.unfinished != nil && !in.Set["MODEL"]:
 		return formerArchive(in.Project, j.unfinished)
-	case in.Model.Value != "" && (in.Model.Explicit || j.project == nil):
-		return mlf.Open(in.Model.Value)
-	case in.Model.Explicit || j.project == nil:
+	case in.Model != "" && (in.Set["MODEL"] || j.project == nil):
+		return mlf.Open(in.Model)
+	case in.Set["MODEL"] || j.project == nil:
 		return mlf.Parse(samples.Name, samples.Archive())
 	}
 

@@ -9,7 +9,8 @@ import (
 )
 
 func TestRunsHere(t *testing.T) {
-	in := &inputs.Inputs{Board: inputs.Input{Value: "host"}}
+	in := &inputs.Inputs{}
+	in.Board = "host"
 	if err := runsHere("linux", in); err != nil {
 		t.Errorf("linux: %v", err)
 	}

@@ -250,7 +250,7 @@ func prepare(ctx context.Context, j *job) (modelLoad, error) {
 	bar := j.Start("build: firmware that stays", 0)
 	// In a folder of its own, so that the project's firmware stays as it is.
 	r, err := j.project.Resident(ctx, j.project.Dir()+".ram", project.Spec{
-		Board: j.in.Board.Value, Template: j.in.Template.Value,
+		Board: j.in.Board, Template: j.in.Template,
 	})
 	bar.End()
 	if err != nil {

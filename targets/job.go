@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/device/emulated"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
@@ -37,16 +38,10 @@ type job struct {
 	trace      *os.File                 // TRACE of a step that records it; nil: none
 }
 
-// current is the job of this process. Its targets share it, so that "mage build flash run" holds the project's lock
-// from the first step to the last, builds once, and attaches the device once. It is global because mage's targets are
-// plain functions.
-var current = &job{}
-
-// openJob completes a target's variables, and opens their project if there is one. After a change of a variable it
-// first closes what an earlier target has opened. app is the APP of new projects unless the user chose one; "": the
-// default.
-func openJob(ctx context.Context, c *console.Console, app string, v inputs.Variables) (*job, error) {
-	j, variables := current, map[string]string{}
+// open completes a target's variables, and opens their project if there is one. After a change of a variable it first
+// closes what an earlier target has opened. app is the APP of new projects unless the user chose one; "": the default.
+func (j *job) open(ctx context.Context, app string, v inputs.Variables) error {
+	c, variables := j.Console, map[string]string{}
 	for _, name := range console.Variables() {
 		variables[name] = c.Env(name)
 	}
@@ -54,11 +49,11 @@ func openJob(ctx context.Context, c *console.Console, app string, v inputs.Varia
 	// A variable may change which project, image or device is meant.
 	if !maps.Equal(j.variables, variables) {
 		if err := j.close(); err != nil {
-			return nil, err
+			return err
 		}
 	}
 
-	j.Console, j.variables = c, variables
+	j.variables = variables
 	var err error
 	uses := func(in *inputs.Inputs, app string) ([]string, error) { return usedOptions(ctx, c, in, app) }
 
@@ -66,36 +61,25 @@ func openJob(ctx context.Context, c *console.Console, app string, v inputs.Varia
 		Variables: v, Shelf: c.Env("BOARDSMITH_PATH"), Dir: c.Dir, New: app, Uses: uses, Load: j.load, Fetch: fetcher(ctx, c),
 	})
 
-	if err == nil {
-		err = j.openTrace()
+	// TRACE begins, unless an earlier step began it, or the step shows it.
+	if err == nil && j.in.Trace != "" && j.trace == nil && j.Step() != "monitor" && !j.DryRun {
+		if j.trace, err = os.Create(j.Abs(j.in.Trace)); err != nil {
+			return failure.New(failure.Config, "choose a file that can be written", "TRACE: %w", err)
+		}
 	}
-
-	return j, err
-}
-
-// openTrace begins TRACE, unless an earlier step did, or the step shows it.
-func (j *job) openTrace() (err error) {
-	name := j.in.Trace
-	if name == "" || j.trace != nil || j.Step() == "monitor" || j.DryRun {
-		return nil
-	}
-
-	if j.trace, err = os.Create(j.Abs(name)); err != nil {
-		return failure.New(failure.Config, "choose a file that can be written", "TRACE: %w", err)
-	}
-	return nil
+	return err
 }
 
 // usedOptions returns the options that the inputs' template uses for an app, as inputs.Uses.
 func usedOptions(ctx context.Context, c *console.Console, in *inputs.Inputs, app string) ([]string, error) {
-	b, err := boards.Find(cmp.Or(in.Board.Value, in.Config.Board, inputs.DefaultBoard), in.Path)
+	b, err := boards.Find(cmp.Or(in.Board, in.Config.Board, inputs.DefaultBoard), in.Path)
 	if err != nil {
 		return nil, nil
 	}
 
 	builder := newBuilder(c, in.Config)
 	builder.Path = in.Path
-	t, err := builder.FindTemplate(ctx, project.Spec{Template: cmp.Or(in.Template.Value, in.Config.Template)}, b)
+	t, err := builder.FindTemplate(ctx, project.Spec{Template: cmp.Or(in.Template, in.Config.Template)}, b)
 	if err != nil {
 		return nil, nil
 	}
@@ -108,38 +92,36 @@ func usedOptions(ctx context.Context, c *console.Console, in *inputs.Inputs, app
 	return t.Options, nil
 }
 
-// load opens the inputs' project, unless it is open. It returns what the project records, or nil if there is none.
-func (j *job) load(in *inputs.Inputs) (*inputs.Recorded, error) {
+// load opens the inputs' project, unless it is open, as inputs.Load.
+func (j *job) load(in *inputs.Inputs, defaults *boardsmithjson.Choice) (recorded bool, err error) {
 	j.in = in
 	if j.project == nil || j.project.Dir() != abspath.Of(in.Project) {
 		if err := j.close(); err != nil {
-			return nil, err
+			return false, err
 		}
 
 		if !project.Exists(in.Project) {
-			return nil, nil
+			return false, nil
 		}
 
-		var err error
 		j.project, err = j.builder().Open(in.Project)
 		// A generation that was interrupted has recorded its inputs, with which it can be done again.
 		if u := (*project.UnfinishedError)(nil); errors.As(err, &u) {
 			j.unfinished = u
-			return &inputs.Recorded{
-				Board: u.Board, Template: u.Template, Model: u.Archive, ModelName: u.ModelName, Options: u.Options,
-				Libraries: u.Libraries,
-			}, nil
+			defaults.Board, defaults.Template, defaults.Model, defaults.ModelName = u.Board, u.Template, u.Archive, u.ModelName
+			defaults.Options, defaults.Uses = u.Options.Words(), u.Libraries
+			return true, nil
 		}
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 	}
 
 	p := j.project
-	return &inputs.Recorded{
-		Board: p.BoardFrom(), Template: p.TemplateFrom(), Model: p.ArchiveName(), ModelName: p.ModelName(),
-		Options: p.Options(), Libraries: p.Libraries(),
-	}, nil
+	defaults.Board, defaults.Template = p.BoardFrom(), p.TemplateFrom()
+	defaults.Model, defaults.ModelName = p.ArchiveName(), p.ModelName()
+	defaults.Options, defaults.Uses = p.Options().Words(), p.Libraries()
+	return true, nil
 }
 
 // close closes the device and the project, for a target that uses other ones.
@@ -178,7 +160,7 @@ func (j *job) detach() error {
 // board returns the board named by BOARD, for targets that need no project. A partial board, whose link only a build
 // determines, is completed from the project once that is built.
 func (j *job) board() (*boards.Board, error) {
-	b, err := boards.Find(j.in.Board.Value, j.in.Path)
+	b, err := boards.Find(j.in.Board, j.in.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -200,14 +182,14 @@ func (j *job) matches() error {
 	in, p := j.in, j.project
 	archive := inputs.ArchiveName(p.ArchiveName())
 
-	if in.Board.Explicit && in.BoardName() != p.Board().Name {
+	if in.Set["BOARD"] && in.BoardName() != p.Board().Name {
 		return j.otherProject("board", p.Board().Name, in.BoardName())
 	}
-	if in.Model.Explicit && inputs.ArchiveName(in.Model.Value) != archive {
-		return j.otherProject("model", archive, inputs.ArchiveName(in.Model.Value))
+	if in.Set["MODEL"] && inputs.ArchiveName(in.Model) != archive {
+		return j.otherProject("model", archive, inputs.ArchiveName(in.Model))
 	}
-	if in.ModelName.Explicit && in.ModelName.Value != p.ModelName() {
-		return j.otherProject("model", p.ModelName(), in.ModelName.Value+" of "+archive)
+	if in.Set["MODEL_NAME"] && in.ModelName != p.ModelName() {
+		return j.otherProject("model", p.ModelName(), in.ModelName+" of "+archive)
 	}
 	return nil
 }
@@ -215,14 +197,14 @@ func (j *job) matches() error {
 func (j *job) otherProject(subject, recorded, requested string) error {
 	in, dir := j.in, j.Shown(j.project.Dir())
 	next := "choose another PROJECT, or generate it again: " + failure.Option("dir", dir)
-	if in.Board.Explicit {
-		next += " " + failure.Option("Spec.Board", in.Board.Value)
+	if in.Set["BOARD"] {
+		next += " " + failure.Option("Spec.Board", in.Board)
 	}
-	if in.Model.Explicit && in.Model.Value != "" {
-		next += " " + failure.Option("Spec.Model", in.Model.Value)
+	if in.Set["MODEL"] && in.Model != "" {
+		next += " " + failure.Option("Spec.Model", in.Model)
 	}
-	if in.ModelName.Explicit {
-		next += " " + failure.Option("Spec.ModelName", in.ModelName.Value)
+	if in.Set["MODEL_NAME"] {
+		next += " " + failure.Option("Spec.ModelName", in.ModelName)
 	}
 	return failure.New(failure.Config, next+" "+failure.Target("generate"), "project %s was made for %s %s, not for %s",
 		dir, subject, recorded, requested)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -87,13 +86,12 @@ func openCache(c *console.Console) (store *cache.Cache, limit int64, err error) 
 		return nil, 0, err
 	}
 
+	var v struct {
+		MiB int `var:"CACHE_MIB" default:"2048" range:"0 2147483647" else:" is not a number of MiB"`
+	}
 	limit = cache.DefaultLimit
-	if text := c.Env("CACHE_MIB"); text != "" {
-		if n, parseErr := strconv.ParseInt(text, 10, 32); parseErr == nil && n >= 0 {
-			limit = n << 20
-		} else {
-			err = failure.Errorf(failure.Config, "CACHE_MIB=%s is not a number of MiB", text)
-		}
+	if err = c.Read(&v); err == nil {
+		limit = int64(v.MiB) << 20
 	}
 
 	return cache.New(dir, cache.Options{Limit: limit}), limit, err

@@ -69,7 +69,7 @@ import (
 //	CSV          file for a table of all results [not written]
 func Measure(ctx context.Context) error { return doMeasure(ctx) }
 
-var doMeasure = target("measure", measureAll)
+var doMeasure = sharedTarget("measure", measureAll)
 
 // measureInputs are the variables of measure.
 type measureInputs struct {
@@ -94,7 +94,7 @@ type measureInputs struct {
 
 // A survey is a run of measure.
 type survey struct {
-	*console.Console
+	*job
 	measureInputs
 	shared           inputs.Variables // those of each job
 	boards, models   []string         // "": that of boardsmith.json or the default
@@ -104,8 +104,9 @@ type survey struct {
 	table            measure.Table
 }
 
-func measureAll(ctx context.Context, c *console.Console, v measureInputs) error {
-	s, err := readSurvey(ctx, c, v)
+func measureAll(ctx context.Context, j *job, v measureInputs) error {
+	c := j.Console
+	s, err := readSurvey(ctx, j, v)
 	if err != nil {
 		return err
 	}
@@ -138,8 +139,9 @@ func measureAll(ctx context.Context, c *console.Console, v measureInputs) error 
 }
 
 // readSurvey reads the inputs, before the work.
-func readSurvey(ctx context.Context, c *console.Console, v measureInputs) (s *survey, err error) {
-	s = &survey{Console: c, measureInputs: v}
+func readSurvey(ctx context.Context, j *job, v measureInputs) (s *survey, err error) {
+	c := j.Console
+	s = &survey{job: j, measureInputs: v}
 	if err := c.Read(&s.shared); err != nil {
 		return nil, err
 	}
@@ -314,23 +316,22 @@ func (s *survey) readBaseline() (err error) {
 // measure measures a model on a board. A failure is a result, too; the error is that of the failure, or of wrong
 // outputs.
 func (s *survey) measure(ctx context.Context, board string, model int) error {
-	c := s.Console
-	v := s.shared
+	j, v := s.job, s.shared
 	v.Board, v.Model, v.Input, v.Expect = board, s.models[model], s.inputs[model], s.expected[model]
-	j, err := openJob(ctx, c, boards.Standalone, v)
+	err := j.open(ctx, boards.Standalone, v)
 	var r *measure.Result
 	if err == nil {
-		bar := c.Start("measure: "+inputs.ArchiveName(j.in.Model.Value)+" on "+j.in.BoardName(), 0)
-		r, err = s.measureJob(ctx, j)
+		bar := j.Start("measure: "+inputs.ArchiveName(j.in.Model)+" on "+j.in.BoardName(), 0)
+		r, err = s.measureModel(ctx)
 		bar.End()
 		err = errors.Join(err, j.close())
 	}
 	line := jsonlines.Measure{}
 	if err != nil {
 		r = &measure.Result{Board: board, Model: inputs.ArchiveName(s.models[model])}
-		r.Failure = failureOf(c, err)
-		if j != nil && j.in != nil {
-			r.Board, r.Model, r.App = j.in.BoardName(), inputs.ArchiveName(j.in.Model.Value), j.in.Options.App
+		r.Failure = failureOf(j.Console, err)
+		if j.in != nil {
+			r.Board, r.Model, r.App = j.in.BoardName(), inputs.ArchiveName(j.in.Model), j.in.Options.App
 		}
 		err = fmt.Errorf("%s on %s: %w", r.Model, r.Board, err)
 		line.Status = jsonlines.StatusFailed
@@ -339,7 +340,7 @@ func (s *survey) measure(ctx context.Context, board string, model int) error {
 		line.Status = jsonlines.StatusWrong
 	}
 	line.Result = r
-	c.JSONLine(line)
+	j.JSONLine(line)
 	s.table.Results = append(s.table.Results, r)
 	return err
 }
@@ -356,8 +357,9 @@ func failureOf(c *console.Console, err error) *measure.Failure {
 	return f
 }
 
-// measureJob measures the model of the inputs on their board.
-func (s *survey) measureJob(ctx context.Context, j *job) (*measure.Result, error) {
+// measureModel measures the model of the inputs on their board.
+func (s *survey) measureModel(ctx context.Context) (*measure.Result, error) {
+	j := s.job
 	if j.in.Library {
 		return nil, noFirmware()
 	}

@@ -82,7 +82,7 @@ func releaseFirmware(ctx context.Context, j *job, _ releaseInputs) error {
 		if err := j.check(ctx); err != nil {
 			return err
 		}
-		return j.Would("write a release of %s for board %s to %s", in.Project, in.Board.Value, dir)
+		return j.Would("write a release of %s for board %s to %s", in.Project, in.Board, dir)
 	}
 
 	image, err := j.built(ctx)
@@ -222,7 +222,7 @@ func writeRelease(ctx context.Context, j *job, r *release.Release, dir string, l
 // releaseLibrary writes the library and what describes it to dir.
 func releaseLibrary(ctx context.Context, j *job, dir string) error {
 	if j.DryRun {
-		return j.Would("write a release of a library for board %s to %s", j.in.Board.Value, dir)
+		return j.Would("write a release of a library for board %s to %s", j.in.Board, dir)
 	}
 
 	files, codes, c, err := compileModels(ctx, j)

@@ -47,7 +47,7 @@ import (
 //	CSV          file for a table of all results [not written]
 func Report(ctx context.Context) error { return doReport(ctx) }
 
-var doReport = target("report", writeReports)
+var doReport = sharedTarget("report", writeReports)
 
 // reportInputs are the variables of report.
 type reportInputs struct {
@@ -56,7 +56,8 @@ type reportInputs struct {
 	Baseline string `var:"BASELINE"`
 }
 
-func writeReports(ctx context.Context, c *console.Console, v reportInputs) error {
+func writeReports(ctx context.Context, j *job, v reportInputs) error {
+	c := j.Console
 	ofProject := cmp.Or(v.Board, v.Model, v.Project, v.Target) != ""
 	switch {
 	case v.Run != "" && v.Baseline != "":
@@ -76,7 +77,7 @@ func writeReports(ctx context.Context, c *console.Console, v reportInputs) error
 		return failure.New(failure.Config, "RUN=FOLDER names a tuning run; "+failure.Target("measure")+" measures on several",
 			"BOARD=%s: a report is of one board", v.Board)
 	}
-	return reportProject(ctx, c, v)
+	return reportProject(ctx, j, v)
 }
 
 // reportBaseline writes the measurements in BASELINE.
@@ -96,8 +97,8 @@ func writeMeasurements(p tuning.Pages, x report.Measurements) error {
 }
 
 // reportProject builds the project of the inputs, and writes its size and the wear of its board's devices.
-func reportProject(ctx context.Context, c *console.Console, v reportInputs) error {
-	app := ""
+func reportProject(ctx context.Context, j *job, v reportInputs) (err error) {
+	c, app := j.Console, ""
 	if v.Baseline != "" {
 		app = boards.Standalone // as measure has it
 	}
@@ -105,14 +106,13 @@ func reportProject(ctx context.Context, c *console.Console, v reportInputs) erro
 	if err := c.Read(&shared); err != nil {
 		return err
 	}
-	j, err := openJob(ctx, c, app, shared)
-	if err != nil {
+	if err := j.open(ctx, app, shared); err != nil {
 		return err
 	}
 	if j.in.Library {
 		return noFirmware()
 	}
-	x := report.Measurements{Title: inputs.ArchiveName(j.in.Model.Value) + " on " + j.in.BoardName()}
+	x := report.Measurements{Title: inputs.ArchiveName(j.in.Model) + " on " + j.in.BoardName()}
 	if name := v.Baseline; name != "" {
 		if x.Baseline, err = measure.ReadBaseline(name); err != nil {
 			return fmt.Errorf("BASELINE: %w", err)

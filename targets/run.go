@@ -59,11 +59,9 @@ var doRun = jobTarget("run", "", runModel)
 
 // runInputs are the variables of run.
 type runInputs struct {
-	inputs.OfBuild
-	inputs.OfCall
+	inputs.OfImage
 	inputs.OfInput
 	inputs.Repeated
-	Image  string `var:"IMAGE"`
 	Load   string `var:"LOAD"`
 	Output string `var:"OUTPUT" write:".npz"`
 	Trace  string `var:"TRACE"`
@@ -82,7 +80,7 @@ func runModel(ctx context.Context, j *job, _ runInputs) (err error) {
 		if err := j.check(ctx); err != nil {
 			return err
 		}
-		return j.Would("run %s on board %s", j.in.Project, j.in.Board.Value)
+		return j.Would("run %s on board %s", j.in.Project, j.in.Board)
 	}
 
 	load, err := prepare(ctx, j)

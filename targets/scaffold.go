@@ -34,14 +34,14 @@ func (Board) New(ctx context.Context, name string) error { return doBoardNew(ctx
 
 var doBoardNew = namedTarget("board:new", newBoard)
 
-// boardNewInputs are the variables of board:new.
-type boardNewInputs struct {
+// fromInputs are the variables of board:new and model:new.
+type fromInputs struct {
 	inputs.Dry
 	From string `var:"FROM"`
 }
 
 // newBoard writes the new board's file into the first folder of the search path, else into this one.
-func newBoard(ctx context.Context, c *console.Console, v boardNewInputs, name string) error {
+func newBoard(ctx context.Context, c *console.Console, v fromInputs, name string) error {
 	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return err
@@ -105,14 +105,8 @@ func (Model) New(ctx context.Context, function string) error { return doModelNew
 
 var doModelNew = namedTarget("model:new", newModel)
 
-// modelNewInputs are the variables of model:new.
-type modelNewInputs struct {
-	inputs.Dry
-	From string `var:"FROM"`
-}
-
 // newModel writes the description beside the file.
-func newModel(ctx context.Context, c *console.Console, v modelNewInputs, function string) error {
+func newModel(ctx context.Context, c *console.Console, v fromInputs, function string) error {
 	from := v.From
 	if from == "" {
 		return failure.New(failure.Config, "name the C file or header that declares the function: FROM=kws.h",

@@ -54,13 +54,25 @@ func namedTarget[V any](
 	}
 }
 
+// current is the job of this process. Its targets share it, so that "mage build flash run" holds the project's lock
+// from the first step to the last, builds once, and attaches the device once. It is global because mage's targets are
+// plain functions.
+var current = &job{}
+
+// sharedTarget is target with the job of the process, which it opens itself.
+func sharedTarget[V any](step string, f func(context.Context, *job, V) error) func(context.Context) error {
+	return target(step, func(ctx context.Context, c *console.Console, v V) error {
+		current.Console = c
+		return f(ctx, current, v)
+	})
+}
+
 // jobTarget is target with a project or a device. app is the APP of its new projects, unless the user chose one; "":
 // none.
 func jobTarget[V any](step, app string, f func(context.Context, *job, V) error) func(context.Context) error {
-	return target(step, func(ctx context.Context, c *console.Console, v V) error {
-		return forBoards(ctx, c, func(shared inputs.Variables) error {
-			j, err := openJob(ctx, c, app, shared)
-			if err != nil {
+	return sharedTarget(step, func(ctx context.Context, j *job, v V) error {
+		return forBoards(ctx, j, func(shared inputs.Variables) error {
+			if err := j.open(ctx, app, shared); err != nil {
 				return err
 			}
 			return f(ctx, j, v)
@@ -103,7 +115,8 @@ func boardNames(ctx context.Context, c *console.Console, text string) ([]string,
 
 // forBoards runs a target for each of the boards of BOARD, one after the other, also after a failure. It returns the
 // errors of all.
-func forBoards(ctx context.Context, c *console.Console, f func(inputs.Variables) error) error {
+func forBoards(ctx context.Context, j *job, f func(inputs.Variables) error) error {
+	c := j.Console
 	var v inputs.Variables
 	if err := c.Read(&v); err != nil {
 		return err
@@ -129,7 +142,7 @@ func forBoards(ctx context.Context, c *console.Console, f func(inputs.Variables)
 		v.Board = name
 		c.Notef("%s: board %s", c.Step(), name)
 		// The next board's job has another project and device.
-		err := errors.Join(f(v), current.close())
+		err := errors.Join(f(v), j.close())
 		if ctx.Err() != nil {
 			return err
 		}

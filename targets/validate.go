@@ -88,7 +88,7 @@ func validateModel(ctx context.Context, j *job, v validateInputs) (err error) {
 		if err := j.check(ctx); err != nil {
 			return err
 		}
-		return j.Would("validate %s on board %s", j.in.Project, j.in.Board.Value)
+		return j.Would("validate %s on board %s", j.in.Project, j.in.Board)
 	}
 	load, err := prepare(ctx, j)
 	if err != nil {
@@ -137,8 +137,8 @@ func modelToRun(j *job) (*mlf.Model, string, error) {
 	case j.project == nil && j.unfinished != nil && !in.Derived:
 		return nil, "", j.unfinished // it is not generated again
 	}
-	name := in.ModelName.Value
-	if j.project != nil && !in.Model.Explicit {
+	name := in.ModelName
+	if j.project != nil && !in.Set["MODEL"] {
 		name = j.project.ModelName()
 	}
 	a, err := j.archive()

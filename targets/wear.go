@@ -40,7 +40,7 @@ func listWear(ctx context.Context, j *job, _ wearInputs) error {
 
 	count := 0
 	for _, w := range list {
-		if j.in.Device != "" && !namesDevice(j, w) || j.in.Variables.Board != "" && w.Board != j.in.BoardName() {
+		if j.in.Device != "" && !namesDevice(j, w) || j.in.NamedBoard != "" && w.Board != j.in.BoardName() {
 			continue
 		}
 		count++

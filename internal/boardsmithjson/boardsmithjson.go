@@ -30,18 +30,18 @@ const LockName = "boardsmith.lock.json"
 
 // A Choice holds the inputs that boardsmith.json can set, for all targets and for each named one. "" means not set.
 type Choice struct {
-	Board     string     `json:"board"`
-	Model     string     `json:"model"`      // relative to the file's folder; several are separated by commas
-	ModelName string     `json:"model_name"` // of an archive with several models
-	Template  string     `json:"template"`   // a name, a path relative to the file's folder, or of a git repository
-	Uses      []string   `json:"uses"`       // libraries of the project
-	Project   string     `json:"project"`    // relative to the file's folder
-	Options   OptionList `json:"options"`
-	Timeout   string     `json:"timeout"`
-	Input     string     `json:"input"`   // as Model
-	Device    string     `json:"device"`  // as DEVICE
-	Product   string     `json:"product"` // name of the product in releases
-	Version   string     `json:"version"` // of the product
+	Board     string     `json:"board" var:"BOARD"`
+	Model     string     `json:"model" var:"MODEL"`           // relative to the file's folder; several are separated by commas
+	ModelName string     `json:"model_name" var:"MODEL_NAME"` // of an archive with several models
+	Template  string     `json:"template" var:"TEMPLATE"`     // a name, a path relative to the file's folder, or of a git repository
+	Uses      []string   `json:"uses" var:"LIBRARIES"`        // libraries of the project
+	Project   string     `json:"project" var:"PROJECT"`       // relative to the file's folder
+	Options   OptionList `json:"options" var:"OPTIONS"`
+	Timeout   string     `json:"timeout" var:"TIMEOUT"`
+	Input     string     `json:"input" var:"INPUT"`     // as Model
+	Device    string     `json:"device" var:"DEVICE"`   // as DEVICE
+	Product   string     `json:"product" var:"PRODUCT"` // name of the product in releases
+	Version   string     `json:"version" var:"VERSION"` // of the product
 }
 
 // A Config is boardsmith.json. The zero value is that of a repository without one.

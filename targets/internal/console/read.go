@@ -27,6 +27,7 @@ import (
 //	default  its text if it is not set
 //	range    the least and the greatest number
 //	of       the words to choose from
+//	between  what separates the words of a list in place of commas
 //	write    the variable is a file that the target writes: the endings that it may have, or nothing
 //	else     the end of the error for another text: "is not a number of runs"
 //	next     the advice of that error
@@ -46,7 +47,10 @@ func (c *Console) Read(variables any) error {
 		case *bool:
 			*to = IsOn(text)
 		case *[]string:
-			*to = list(text)
+			// A comma separates them unless the tag has something else: a folder may have a space.
+			*to = strings.FieldsFunc(text, func(r rune) bool {
+				return strings.ContainsRune(cmp.Or(f.Tag.Get("between"), ","), r)
+			})
 		case *time.Duration:
 			*to, err = Duration(name, text)
 		case *string:
@@ -77,9 +81,35 @@ func (c *Console) Read(variables any) error {
 	return nil
 }
 
-// list returns the words of a list. A comma separates them: a folder may have a space.
-func list(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
+// Complete sets the variables without a value in the struct that variables points to, from those fields of another
+// struct that have the same variable in their tags.
+func Complete(variables, from any) error {
+	to, source := reflect.ValueOf(variables).Elem(), reflect.ValueOf(from)
+	values := map[string]reflect.Value{}
+	for _, f := range reflect.VisibleFields(source.Type()) {
+		if value := source.FieldByIndex(f.Index); !value.IsZero() {
+			values[f.Tag.Get("var")] = value
+		}
+	}
+
+	for _, f := range reflect.VisibleFields(to.Type()) {
+		field, name := to.FieldByIndex(f.Index), f.Tag.Get("var")
+		value, ok := values[name]
+		if name == "" || !ok || !field.IsZero() {
+			continue
+		}
+
+		// A file has a duration as text.
+		if field.Type() == reflect.TypeFor[time.Duration]() {
+			d, err := Duration(name, value.String())
+			if err != nil {
+				return err
+			}
+			value = reflect.ValueOf(d)
+		}
+		field.Set(value.Convert(field.Type()))
+	}
+	return nil
 }
 
 // Duration parses a variable's 2m30s, or a plain number of seconds.

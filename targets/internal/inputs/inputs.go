@@ -34,43 +34,25 @@ const (
 // Library is the value of APP for a folder with the C of models and a library of them, which is no project.
 const Library = "library"
 
-// An Input is a value, and whether the user set it for this run: in the environment, directly or by TARGET, or as
-// something from which the project's folder follows. The project takes precedence over other sources, but not over the
-// user.
-type Input struct {
-	Value    string
-	Explicit bool
-}
-
-// Inputs are the inputs of one call of a target. Those that boardsmith.json or a project completes are here again, or
-// completed in Variables.
+// Inputs are the inputs of one call of a target: its variables, completed by a project and boardsmith.json.
 type Inputs struct {
 	Variables
 	Config   *boardsmithjson.Config
 	Defaults boards.Options // boardsmith.json's
 
-	Derived           bool // the folder follows from board and model
-	Board             Input
-	NamedBoard        string // that BOARD, TARGET or a device of desk.json names; "": none does
-	Model             Input  // path of an archive; "" is the bundled sample
-	ModelName         Input  // which of the archive's models; "" is the only one
-	Template          Input
-	LibrariesExplicit bool
-	Options           boards.Options
-	BoardOptions      map[string]boards.Options // explicit ones, as ParseBoardOptions returns
-	OptionsExplicit   bool
-	Library           bool // APP is Library; Project is then the library's folder
+	// The variables that the user set for this run: in the environment, directly or by TARGET, or as something from which
+	// the project's folder follows. The project takes precedence over other sources, but not over the user.
+	Set map[string]bool
+
+	Derived      bool   // the folder follows from board and model
+	NamedBoard   string // that BOARD, TARGET or a device of desk.json names; "": none does
+	Options      boards.Options
+	BoardOptions map[string]boards.Options // explicit ones, as ParseBoardOptions returns
+	Library      bool                      // APP is Library; Project is then the library's folder
 
 	Path     []string // folders with boards/ and templates/
 	DeskFile *device.DeskFile
 	Names    map[string]string // of arrays in Input: the model's tensor by the array's name
-}
-
-// Recorded are a project's inputs, from project.json.
-type Recorded struct {
-	Board, Template, Model, ModelName string // board and template: names, or absolute paths, or places of git
-	Libraries                         []string
-	Options                           boards.Options
 }
 
 // A Fetcher returns the path of a place in a git repository.
@@ -79,11 +61,11 @@ type Fetcher func(c *boardsmithjson.Config, place string) (string, error)
 // A Source is where the inputs of a target come from.
 type Source struct {
 	Variables
-	Shelf string                           // BOARDSMITH_PATH
-	Dir   string                           // the working folder
-	New   string                           // the app of a new project, unless the user chose one; "": none
-	Uses  Uses                             // nil: the template makes all apps and uses all options
-	Load  func(*Inputs) (*Recorded, error) // returns the inputs of the project in Inputs.Project, or nil if there is none
+	Shelf string // BOARDSMITH_PATH
+	Dir   string // the working folder
+	New   string // the app of a new project, unless the user chose one; "": none
+	Uses  Uses   // nil: the template makes all apps and uses all options
+	Load  Load
 	Fetch Fetcher
 }
 
@@ -91,7 +73,12 @@ type Source struct {
 // generating reports. It returns an error if the template does not make the app.
 type Uses func(in *Inputs, app string) (options []string, err error)
 
-// Resolve determines the inputs.
+// Load opens the project in Inputs.Project, and replaces what it records in the defaults: board and template as names,
+// absolute paths or places of git. It reports whether there is one.
+type Load func(in *Inputs, defaults *boardsmithjson.Choice) (recorded bool, err error)
+
+// Resolve determines the inputs: the first of the environment, TARGET, the project, boardsmith.json and the default
+// that has a value.
 func Resolve(s Source) (*Inputs, error) {
 	c, err := boardsmithjson.Find(s.Dir)
 	if err != nil {
@@ -105,21 +92,30 @@ func Resolve(s Source) (*Inputs, error) {
 		}
 	}
 
-	in := &Inputs{Variables: s.Variables, Config: c}
+	in := &Inputs{Variables: s.Variables, Config: c, Library: s.App == Library}
 	if in.Path, err = SearchPath(s.Shelf, c, s.Fetch); err != nil {
 		return nil, err
 	}
-	if err := in.plain(named); err != nil {
+	if err := console.Complete(&in.Variables, named); err != nil {
 		return nil, err
 	}
 
+	// These two determine the project, which does not record them.
+	in.Device, in.Project = cmp.Or(in.Device, c.Device), cmp.Or(in.Project, c.Project)
 	if in.DeskFile, err = device.ReadDeskFile(DeskFilePath(s.Dir)); err != nil {
 		return nil, err
 	}
+	if d := in.DeskFile.Find(in.Device); d != nil && in.Board == "" {
+		in.Board = d.Board
+	}
 
-	in.chosen(named)
+	in.NamedBoard = in.Board
+	in.Set = map[string]bool{
+		"BOARD": in.Board != "", "MODEL": in.Model != "", "MODEL_NAME": in.ModelName != "", "TEMPLATE": in.Template != "",
+		"LIBRARIES": len(in.Libraries) > 0, "OPTIONS": len(in.Variables.Options) > 0,
+	}
 
-	options, err := in.readOptions(s, named)
+	separate, err := in.readOptions(s)
 	if err != nil {
 		return nil, err
 	}
@@ -131,37 +127,53 @@ func Resolve(s Source) (*Inputs, error) {
 		}
 	}
 
+	defaults, recorded := c.Choice, false
 	if in.Library {
-		return in, in.completeLibrary()
+		defaults.Uses = nil // those of projects
+	} else {
+		if err := in.checkModel(); err != nil {
+			return nil, err
+		}
+		if recorded, err = s.Load(in, &defaults); err != nil {
+			return nil, err
+		}
+		if in.Set["MODEL"] { // another archive has other models
+			defaults.ModelName = ""
+		}
 	}
 
-	if err := in.checkModel(); err != nil {
+	if err := console.Complete(&in.Variables, defaults); err != nil {
 		return nil, err
 	}
+	in.Board = cmp.Or(in.Board, DefaultBoard)
+	in.Input, in.Names = SplitNames(in.Input)
 
-	r, err := s.Load(in)
-	if err != nil {
-		return nil, err
+	if !in.Set["OPTIONS"] {
+		if in.Options, err = boards.ParseOptions(defaults.Options); err != nil {
+			return nil, err
+		}
+	}
+	if in.Library {
+		return in, in.completeLibrary(s.Variables)
 	}
 
-	in.fill(r)
 	in.useBoardOptions()
 	// The user's APP and PLACE replace those of the project's options.
-	if options.App != "" {
-		in.Options.App, in.OptionsExplicit = options.App, true
+	if separate.App != "" {
+		in.Options.App, in.Set["OPTIONS"] = separate.App, true
 	}
-	if options.Place != "" {
-		in.Options.Place, in.OptionsExplicit = options.Place, true
+	if separate.Place != "" {
+		in.Options.Place, in.Set["OPTIONS"] = separate.Place, true
 	}
 
-	in.dropUnused(s, r != nil)
+	in.dropUnused(s, recorded)
 	return in, in.checkParams()
 }
 
 // dropUnused drops options that nobody has set for this run and that this firmware does not use: of boardsmith.json,
 // those for another app of the template; of a project, those that its template used before.
 func (in *Inputs) dropUnused(s Source, recorded bool) {
-	if s.Variables.Options != "" || s.Uses == nil {
+	if s.Variables.Options != nil || s.Uses == nil {
 		return
 	}
 
@@ -183,51 +195,27 @@ func (in *Inputs) dropUnused(s Source, recorded bool) {
 	}
 }
 
-// chosen reads the inputs of a project that the user set for this run, but the options.
-func (in *Inputs) chosen(named boardsmithjson.Choice) {
-	v := in.Variables
-	in.Board = explicit(v.Board, named.Board)
-	if d := in.DeskFile.Find(in.Device); d != nil && !in.Board.Explicit {
-		in.Board = Input{d.Board, true} // a named device determines its board
-	}
-
-	in.NamedBoard = in.Board.Value
-	in.Model = explicit(v.Model, named.Model)
-	in.ModelName = explicit(v.ModelName, named.ModelName)
-	in.Template = explicit(v.Template, named.Template)
-
-	if len(in.Libraries) == 0 {
-		in.Libraries = named.Uses
-	}
-
-	in.LibrariesExplicit = len(in.Libraries) > 0
-}
-
 // readOptions reads the options that the user set for this run. It returns those of them that are set beside the
 // project's own: app and place.
-func (in *Inputs) readOptions(s Source, named boardsmithjson.Choice) (separate boards.Options, err error) {
-	words := strings.Fields(s.Variables.Options)
-	if len(words) == 0 {
-		words = named.Options
-	}
-
-	in.OptionsExplicit = len(words) > 0
-
+func (in *Inputs) readOptions(s Source) (separate boards.Options, err error) {
 	// These are parsed even if none of them counts, so that an error in the file is always reported.
 	if in.Defaults, err = boards.ParseOptions(in.Config.Options); err != nil {
 		return separate, failure.Errorf(failure.Config, "%s: %w", in.Config.File, err)
 	}
 
-	if in.Library = s.App == Library; !in.Library {
+	words := slices.Clone(in.Variables.Options)
+	if !in.Library {
 		separate.App = s.App
 	}
 
 	// A new project gets the target's app if nothing chose another one.
-	if separate.App == "" && !in.Library && in.Defaults.App == "" && !namesApp(words) &&
-		(in.Project == "" || !project.Exists(in.Project)) {
-		if s.New != "" && s.makes(in) {
-			separate.App = s.New
-		}
+	namesApp := func(word string) bool {
+		name, _, _ := strings.Cut(word, "=")
+		return name == "app" || strings.HasSuffix(name, ":app")
+	}
+	if s.New != "" && s.App == "" && in.Defaults.App == "" && !slices.ContainsFunc(words, namesApp) &&
+		(in.Project == "" || !project.Exists(in.Project)) && s.makes(in) {
+		separate.App = s.New
 	}
 
 	if separate.App != "" {
@@ -253,27 +241,18 @@ func (s Source) makes(in *Inputs) bool {
 	return err == nil
 }
 
-// namesApp reports whether options have an app.
-func namesApp(words []string) bool {
-	return slices.ContainsFunc(words, func(word string) bool {
-		name, _, _ := strings.Cut(word, "=")
-		return name == "app" || strings.HasSuffix(name, ":app")
-	})
-}
-
 // deriveProject sets the project's folder. Its name contains board and model, so that both count as set by the user.
 func (in *Inputs) deriveProject() (err error) {
 	c := in.Config
-	if !in.Model.Explicit {
-		in.ModelName.Value = cmp.Or(in.ModelName.Value, c.ModelName) // of boardsmith.json's model
+	if !in.Set["MODEL"] {
+		in.ModelName = cmp.Or(in.ModelName, c.ModelName) // of boardsmith.json's model
 	}
 
-	in.Board = Input{cmp.Or(in.Board.Value, c.Board, DefaultBoard), true}
+	in.Board, in.Model = cmp.Or(in.Board, c.Board, DefaultBoard), cmp.Or(in.Model, c.Model)
+	in.Set["BOARD"], in.Set["MODEL"] = true, true
 
 	// The app, which may be an option of the board alone, is part of the folder's name.
 	in.useBoardOptions()
-
-	in.Model = Input{cmp.Or(in.Model.Value, c.Model), true}
 
 	in.Derived = true
 	in.Project, err = in.folder()
@@ -282,12 +261,12 @@ func (in *Inputs) deriveProject() (err error) {
 
 // checkModel returns an error for several archives. A comma may also be part of a file's name.
 func (in *Inputs) checkModel() error {
-	paths := strings.Split(in.Model.Value, ",")
-	if _, err := os.Stat(in.Model.Value); len(paths) == 1 || err == nil {
+	paths := strings.Split(in.Model, ",")
+	if _, err := os.Stat(in.Model); len(paths) == 1 || err == nil {
 		return nil
 	}
 	return failure.New(failure.Config, "name one archive, or make a library of all these models: APP="+Library,
-		"MODEL=%s names %d archives, but firmware runs one model", in.Model.Value, len(paths))
+		"MODEL=%s names %d archives, but firmware runs one model", in.Model, len(paths))
 }
 
 // useBoardOptions sets Options to those that are for the board alone, if there are any.
@@ -299,16 +278,16 @@ func (in *Inputs) useBoardOptions() {
 
 // folder returns the folder that follows from board and model; a library's, from all its archives.
 func (in *Inputs) folder() (string, error) {
-	name := ProjectName(in.Model.Value, in.ModelName.Value)
+	name := ProjectName(in.Model, in.ModelName)
 	switch {
 	case in.Library:
-		paths, err := Archives(in.Model.Value)
+		paths, err := Archives(in.Model)
 		if err != nil {
 			return "", err
 		}
 		var names []string
 		for _, path := range paths {
-			names = append(names, ProjectName(path, in.ModelName.Value))
+			names = append(names, ProjectName(path, in.ModelName))
 		}
 		name = strings.Join(names, "+") + "." + Library
 	case cmp.Or(in.Options.App, in.Defaults.App) == boards.Standalone:
@@ -330,65 +309,8 @@ func Archives(model string) ([]string, error) {
 	return paths, nil
 }
 
-// fill sets inputs that the user did not set: the project's, else boardsmith.json's, else the default.
-func (in *Inputs) fill(m *Recorded) {
-	c := in.Config
-	// Without a project, boardsmith.json and the defaults are what a project would have recorded.
-	if m == nil {
-		m = &Recorded{
-			Board: cmp.Or(c.Board, DefaultBoard), Model: c.Model, ModelName: c.ModelName, Template: c.Template,
-			Libraries: c.Uses, Options: in.Defaults,
-		}
-	}
-
-	if !in.Board.Explicit {
-		in.Board.Value = m.Board
-	}
-
-	if !in.Model.Explicit {
-		in.Model.Value = m.Model
-	}
-
-	if !in.ModelName.Explicit && !in.Model.Explicit { // another archive has other models
-		in.ModelName.Value = m.ModelName
-	}
-
-	if !in.Template.Explicit {
-		in.Template.Value = m.Template
-	}
-
-	if !in.LibrariesExplicit {
-		in.Libraries = m.Libraries
-	}
-	if !in.OptionsExplicit {
-		in.Options = m.Options
-	}
-}
-
-// plain completes the inputs that are not in project.json.
-func (in *Inputs) plain(named boardsmithjson.Choice) (err error) {
-	c := in.Config
-
-	in.Device = cmp.Or(in.Device, named.Device, c.Device)
-	in.Project = cmp.Or(in.Project, named.Project, c.Project)
-	in.Input, in.Names = SplitNames(cmp.Or(in.Input, named.Input, c.Input))
-	in.Product = cmp.Or(in.Product, named.Product, c.Product)
-	in.Version = cmp.Or(in.Version, named.Version, c.Version)
-
-	if text := cmp.Or(named.Timeout, c.Timeout); text != "" && in.Timeout == 0 {
-		in.Timeout, err = console.Duration("TIMEOUT", text)
-	}
-
-	return err
-}
-
 // CallTimeout returns the limit of one call on the device.
 func (in *Inputs) CallTimeout() time.Duration { return cmp.Or(in.Timeout, defaultTimeout) }
-
-func explicit(fromEnv, fromTarget string) Input {
-	v := cmp.Or(fromEnv, fromTarget)
-	return Input{v, v != ""}
-}
 
 // SearchPath returns the folders of the user's boards and templates: shelf is BOARDSMITH_PATH, then comes
 // boardsmith.json's path.
@@ -439,6 +361,6 @@ func ProjectName(model, modelName string) string {
 
 // BoardName returns the board's name, also from a board file's path.
 func (in *Inputs) BoardName() string {
-	name, _ := boards.Locate(in.Board.Value, in.Path)
+	name, _ := boards.Locate(in.Board, in.Path)
 	return name
 }

@@ -36,6 +36,20 @@ func resolve(env func(string) string, s Source) (*Inputs, error) {
 	return Resolve(s)
 }
 
+// recording is a Load of a project, nil: there is none.
+func recording(project *boardsmithjson.Choice) Load {
+	return func(_ *Inputs, defaults *boardsmithjson.Choice) (bool, error) {
+		if project != nil {
+			timeout := defaults.Timeout // which a project does not record
+			*defaults = *project
+			defaults.Timeout = timeout
+		}
+		return project != nil, nil
+	}
+}
+
+var none = recording(nil)
+
 // TestPrecedence sets each input in the four places that can have it.
 func TestPrecedence(t *testing.T) {
 	dir := t.TempDir()
@@ -44,11 +58,11 @@ func TestPrecedence(t *testing.T) {
 		"timeout": "5s", "targets": {"t": {"board": "targetboard", "options": {"arena_kib": 2}}}}`)
 	shelf := t.TempDir()
 	writeFile(t, filepath.Join(shelf, "boards", "family", "system.json"), "{}")
-	project := &Recorded{Board: "oldboard", Model: "m.tar", Options: boards.Options{ArenaKiB: 3}}
+	project := &boardsmithjson.Choice{Board: "oldboard", Model: "m.tar", Options: []string{"arena_kib=3"}}
 	for _, c := range []struct {
 		name          string
 		env           map[string]string
-		recorded      *Recorded
+		recorded      *boardsmithjson.Choice
 		board         string
 		model         string
 		arena         int
@@ -102,16 +116,16 @@ func TestPrecedence(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := func(name string) string { return c.env[name] }
-			in, err := resolve(env, Source{Dir: dir, Load: func(*Inputs) (*Recorded, error) { return c.recorded, nil }})
+			in, err := resolve(env, Source{Dir: dir, Load: recording(c.recorded)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if in.Board.Value != c.board || in.Model.Value != c.model || in.Options.ArenaKiB != c.arena ||
+			if in.Board != c.board || in.Model != c.model || in.Options.ArenaKiB != c.arena ||
 				in.Project != c.project {
-				t.Errorf("board %q, model %q, options %v, project %q", in.Board.Value, in.Model.Value, in.Options, in.Project)
+				t.Errorf("board %q, model %q, options %v, project %q", in.Board, in.Model, in.Options, in.Project)
 			}
-			if in.Board.Explicit != c.boardAsked || in.OptionsExplicit != c.optionsOfUser || in.Timeout != c.timeout {
-				t.Errorf("board asked %v, options asked %v, timeout %v", in.Board.Explicit, in.OptionsExplicit, in.Timeout)
+			if in.Set["BOARD"] != c.boardAsked || in.Set["OPTIONS"] != c.optionsOfUser || in.Timeout != c.timeout {
+				t.Errorf("board asked %v, options asked %v, timeout %v", in.Set["BOARD"], in.Set["OPTIONS"], in.Timeout)
 			}
 		})
 	}
@@ -119,7 +133,7 @@ func TestPrecedence(t *testing.T) {
 
 // TestPlace sets the option place by PLACE, over the project's, and leaves the project's other options.
 func TestPlace(t *testing.T) {
-	recorded := &Recorded{Board: "b", Model: "m.tar", Options: boards.Options{ArenaKiB: 3, Place: "arena=ram"}}
+	recorded := &boardsmithjson.Choice{Board: "b", Model: "m.tar", Options: []string{"arena_kib=3", "place=arena=ram"}}
 	for _, c := range []struct{ place, options, want string }{
 		{"", "", "arena=ram"},
 		{"operators=itcm, pools.a=dtcm", "", "operators=itcm,pools.a=dtcm"},
@@ -128,7 +142,7 @@ func TestPlace(t *testing.T) {
 		env := func(name string) string {
 			return map[string]string{"PROJECT": "p", "PLACE": c.place, "OPTIONS": c.options}[name]
 		}
-		load := func(*Inputs) (*Recorded, error) { return recorded, nil }
+		load := recording(recorded)
 		in, err := resolve(env, Source{Dir: t.TempDir(), Load: load})
 		if err != nil || in.Options.Place != c.want || in.Options.ArenaKiB != 3 {
 			t.Errorf("PLACE=%q: %+v, %v", c.place, in, err)
@@ -150,7 +164,7 @@ func TestBadInputs(t *testing.T) {
 		{"PLACE", "itcm"},
 	} {
 		env := func(name string) string { return map[string]string{c.name: c.value}[name] }
-		_, err := resolve(env, Source{Dir: t.TempDir(), Load: func(*Inputs) (*Recorded, error) { return nil, nil }})
+		_, err := resolve(env, Source{Dir: t.TempDir(), Load: none})
 		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.value) {
 			t.Errorf("%s=%s: got %v", c.name, c.value, err)
 		}
@@ -173,7 +187,6 @@ func TestSeveralArchives(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	writeFile(t, "a,b.tar", "")
-	none := func(*Inputs) (*Recorded, error) { return nil, nil }
 	for model, refused := range map[string]bool{"a.tar,b.tar": true, "a,b.tar": false, "a.tar": false} {
 		for _, app := range []string{"", boards.Standalone, Library} {
 			env := map[string]string{"MODEL": model, "APP": app}
@@ -193,10 +206,10 @@ func TestDefaultApp(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	writeFile(t, filepath.Join(dir, "old", "project.json"), "{}")
-	old := &Recorded{Board: "host", Options: boards.Options{ArenaKiB: 3}}
+	old := &boardsmithjson.Choice{Board: "host", Options: []string{"arena_kib=3"}}
 	for _, c := range []struct {
 		name, variable, value string
-		recorded              *Recorded
+		recorded              *boardsmithjson.Choice
 		app, project          string
 	}{
 		{"new", "", "", nil, boards.Standalone, "build/host/digits_i8.aot_packed.standalone"},
@@ -209,7 +222,7 @@ func TestDefaultApp(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := func(name string) string { return map[string]string{c.variable: c.value}[name] }
-			load := func(*Inputs) (*Recorded, error) { return c.recorded, nil }
+			load := recording(c.recorded)
 			in, err := resolve(env, Source{Dir: dir, New: boards.Standalone, Load: load})
 			if err != nil || in.Options.App != c.app || filepath.ToSlash(in.Project) != c.project {
 				t.Errorf("%+v, %v", in, err)
@@ -233,7 +246,7 @@ func TestUnusedOptions(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, variable, value string
-		recorded              *Recorded
+		recorded              *boardsmithjson.Choice
 		app, want             string
 	}{
 		{"the server's", "", "", nil, boards.RPC, "arena_kib=64 operator_opt=O3 app=rpc"},
@@ -241,24 +254,24 @@ func TestUnusedOptions(t *testing.T) {
 		{"another app's by TARGET", "TARGET", "small", nil, boards.Standalone, "app=standalone"},
 		{"set", "OPTIONS", "arena_kib=8", nil, boards.Standalone, "arena_kib=8 app=standalone"},
 		{
-			"no longer used", "", "", &Recorded{Options: boards.Options{ArenaKiB: 1, StackBytes: 2}}, boards.RPC,
+			"no longer used", "", "", &boardsmithjson.Choice{Options: []string{"arena_kib=1", "stack_bytes=2"}}, boards.RPC,
 			"arena_kib=1 app=rpc",
 		},
 		{"set, and no longer used", "OPTIONS", "stack_bytes=9", nil, boards.RPC, "stack_bytes=9 app=rpc"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := func(name string) string { return map[string]string{c.variable: c.value}[name] }
-			load := func(*Inputs) (*Recorded, error) { return c.recorded, nil }
+			load := recording(c.recorded)
 			in, err := resolve(env, Source{Dir: dir, New: c.app, Load: load, Uses: uses})
 			if err != nil || strings.Join(in.Options.Words(), " ") != c.want {
 				t.Errorf("%v, %v; want %s", in.Options.Words(), err, c.want)
 			}
 		})
 	}
-	none := func(*Inputs, string) ([]string, error) { return []string{"packet_bytes"}, nil }
+	unknown := func(*Inputs, string) ([]string, error) { return []string{"packet_bytes"}, nil }
 	in, err := resolve(func(string) string { return "" }, Source{
-		Dir: dir, Uses: none,
-		Load: func(*Inputs) (*Recorded, error) { return nil, nil },
+		Dir: dir, Uses: unknown,
+		Load: none,
 	})
 	if err != nil || in.Options.ArenaKiB != 64 {
 		t.Errorf("an option that no app uses: %v, %v", in.Options, err)
@@ -271,7 +284,7 @@ func TestModelName(t *testing.T) {
 	writeFile(t, filepath.Join(dir, boardsmithjson.Name), `{"model": "f.tar", "model_name": "first"}`)
 	for _, c := range []struct {
 		env             map[string]string
-		recorded        *Recorded
+		recorded        *boardsmithjson.Choice
 		module, project string
 		asked           bool
 	}{
@@ -281,17 +294,17 @@ func TestModelName(t *testing.T) {
 		{map[string]string{"MODEL": "g.tar", "MODEL_NAME": "one"}, nil, "one", "g.one", true},
 		{
 			map[string]string{"PROJECT": "p"},
-			&Recorded{Board: "host", Model: "m.tar", ModelName: "third"},
+			&boardsmithjson.Choice{Board: "host", Model: "m.tar", ModelName: "third"},
 			"third", "p", false,
 		},
 		{map[string]string{"PROJECT": "p"}, nil, "first", "p", false},
 	} {
 		env := func(name string) string { return c.env[name] }
-		in, err := resolve(env, Source{Dir: dir, Load: func(*Inputs) (*Recorded, error) { return c.recorded, nil }})
+		in, err := resolve(env, Source{Dir: dir, Load: recording(c.recorded)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if in.ModelName.Value != c.module || in.ModelName.Explicit != c.asked || filepath.Base(in.Project) != c.project {
+		if in.ModelName != c.module || in.Set["MODEL_NAME"] != c.asked || filepath.Base(in.Project) != c.project {
 			t.Errorf("%v: module %+v in %s, want %q (asked: %v) in %s", c.env, in.ModelName, in.Project, c.module, c.asked,
 				c.project)
 		}
@@ -314,7 +327,7 @@ func TestLibraryFolder(t *testing.T) {
 		env := func(name string) string {
 			return map[string]string{"APP": c.app, "MODEL": c.model, "MODEL_NAME": c.name}[name]
 		}
-		in, err := resolve(env, Source{Dir: t.TempDir(), Load: func(*Inputs) (*Recorded, error) { return nil, nil }})
+		in, err := resolve(env, Source{Dir: t.TempDir(), Load: none})
 		if want, ok := strings.CutPrefix(c.want, "error: "); ok {
 			if failure.Of(err) != failure.Config || err.Error() != want {
 				t.Errorf("%s of %q: %v, want %s", c.app, c.model, err, want)
@@ -352,7 +365,7 @@ func TestLibrary(t *testing.T) {
 			}
 			return c.env[name]
 		}
-		in, err := resolve(env, Source{Dir: dir, Load: func(*Inputs) (*Recorded, error) { return nil, nil }})
+		in, err := resolve(env, Source{Dir: dir, Load: none})
 		if c.err != "" {
 			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%v: %v", c.env, err)

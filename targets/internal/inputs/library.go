@@ -3,7 +3,6 @@
 package inputs
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -11,30 +10,21 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// completeLibrary sets the inputs of a library that the user did not set. A variable of firmware is an error.
-// Fields of boardsmith.json for firmware are for other runs, and have no effect.
-func (in *Inputs) completeLibrary() error {
-	v := in.Variables
-	for _, x := range [][2]string{{"TEMPLATE", v.Template}, {"FIXED_INPUT", v.FixedInput}, {"PLACE", v.Place}} {
+// completeLibrary sets the options of a library. A variable of firmware that the user set is an error. Fields of
+// boardsmith.json for firmware are for other runs, and have no effect.
+func (in *Inputs) completeLibrary(user Variables) error {
+	for _, x := range [][2]string{
+		{"TEMPLATE", user.Template}, {"FIXED_INPUT", user.FixedInput}, {"PLACE", user.Place},
+	} {
 		if x[1] != "" {
 			return failure.New(failure.Config, "leave "+x[0]+" out, or choose another APP",
 				"%s=%s is for firmware, but APP=%s makes none", x[0], x[1], Library)
 		}
 	}
 
-	in.Board.Value = cmp.Or(in.Board.Value, in.Config.Board, DefaultBoard)
-	in.Model.Value = cmp.Or(in.Model.Value, in.Config.Model)
-
-	if v.Options != "" {
-		return nil
+	if user.Options == nil {
+		in.Options = boards.Options{OperatorOpt: in.Options.OperatorOpt, OperatorFlags: in.Options.OperatorFlags}
 	}
-
-	from := in.Defaults
-	if in.OptionsExplicit { // by TARGET
-		from = in.Options
-	}
-
-	in.Options = boards.Options{OperatorOpt: from.OperatorOpt, OperatorFlags: from.OperatorFlags}
 	return nil
 }
 

@@ -22,7 +22,7 @@ type OfModel struct {
 
 // OfFirmware are what firmware is made of beside the model.
 type OfFirmware struct {
-	Options   string   `var:"OPTIONS"`
+	Options   []string `var:"OPTIONS" between:" "`
 	Place     string   `var:"PLACE"`
 	Libraries []string `var:"LIBRARIES"`
 	Template  string   `var:"TEMPLATE"`
@@ -59,6 +59,13 @@ type OfCall struct {
 	Timeout time.Duration `var:"TIMEOUT"` // of one call, or what the target limits; 0: the user names none
 }
 
+// OfImage are those of targets that use an image on a device.
+type OfImage struct {
+	OfBuild
+	OfCall
+	Image string `var:"IMAGE"`
+}
+
 // OfInput are a model's inputs.
 type OfInput struct {
 	Input string `var:"INPUT"`
@@ -79,13 +86,11 @@ type Repeated struct {
 
 // Variables are those that targets of a project share. Of a target that does not read all, the others are not set.
 type Variables struct {
-	OfBuild
-	OfCall
+	OfImage
 	Repeated
 	OfInput
 	OfSet
 	Params  string `var:"PARAMS"`
-	Image   string `var:"IMAGE"`
 	Load    string `var:"LOAD" of:"flash ram"`
 	Trace   string `var:"TRACE"`
 	Expect  string `var:"EXPECT"`

@@ -55,7 +55,7 @@ func (t *Job) candidates(ctx context.Context, folder string) (err error) {
 	t.folder(filepath.Base(abspath.Of(folder)))
 
 	if t.DryRun {
-		return t.Would("measure %s on %s, in %s", format.Count(len(a.names), "candidate"), t.In.Board.Value, t.dir)
+		return t.Would("measure %s on %s, in %s", format.Count(len(a.names), "candidate"), t.In.Board, t.dir)
 	}
 
 	run, err := t.open(ctx, 0)

@@ -30,11 +30,11 @@ func (t *Job) network(ctx context.Context) (err error) {
 		return err
 	}
 
-	t.folder(inputs.ProjectName(t.In.Model.Value, t.In.ModelName.Value))
+	t.folder(inputs.ProjectName(t.In.Model, t.In.ModelName))
 
 	if t.DryRun {
 		return t.Would("measure %s with at most %d choices of compiler flags on %s, in %s",
-			inputs.ArchiveName(t.In.Model.Value), n.Trials, t.In.Board.Value, t.dir)
+			inputs.ArchiveName(t.In.Model), n.Trials, t.In.Board, t.dir)
 	}
 
 	t.view = newView(t.Console, n.Trials)
@@ -61,7 +61,7 @@ func (t *Job) readNetwork() (n search.Network, err error) {
 	// All boards are of one kind, so the first one's name is that of the build.
 	name, _, _ := strings.Cut(t.boards[0], "=")
 	n = search.Network{Trials: t.Trials, Builder: t.Builder, Limit: t.In.Timeout, Retry: t.Retry, Spec: project.Spec{
-		Board: name, Model: t.In.Model.Value, ModelName: t.In.ModelName.Value, Template: t.In.Template.Value,
+		Board: name, Model: t.In.Model, ModelName: t.In.ModelName, Template: t.In.Template,
 		Options: t.In.Options, Libraries: t.In.Libraries,
 	}}
 

@@ -37,7 +37,7 @@ func (t *Job) readRemotes() error {
 	// Without BOARD, the keys are the boards' names.
 	case t.In.NamedBoard == "":
 		t.boards = keys
-		t.In.Board.Value = t.Key
+		t.In.Board = t.Key
 	// One board and several keys: several devices of one kind.
 	case len(t.boards) == 1:
 		for range keys[1:] {

@@ -31,7 +31,7 @@ func (t *Job) resultLine(r tune.Result) {
 
 // memory returns the options of the boards. Of those in boardsmith.json, it returns only the ones that change memory.
 func (t *Job) memory() map[string]boards.Options {
-	if t.In.OptionsExplicit {
+	if t.In.Set["OPTIONS"] {
 		return t.In.BoardOptions
 	}
 
@@ -45,7 +45,7 @@ func (t *Job) memory() map[string]boards.Options {
 func (t *Job) folder(name string) {
 	var names []string
 
-	for word := range strings.SplitSeq(t.In.Board.Value, ",") {
+	for word := range strings.SplitSeq(t.In.Board, ",") {
 		board, device, named := strings.Cut(word, "=")
 		board, _ = boards.Locate(board, t.In.Path)
 		if named {
@@ -70,7 +70,7 @@ func (t *Job) open(ctx context.Context, total int) (*tune.Run, error) {
 	}
 
 	run, err := tune.OpenRun(ctx, t.dir, t.Desk, local, tune.Options{
-		Builder: t.Builder, Template: t.In.Template.Value, Samples: t.In.Repeat, CallTimeout: t.In.CallTimeout(),
+		Builder: t.Builder, Template: t.In.Template, Samples: t.In.Repeat, CallTimeout: t.In.CallTimeout(),
 		Memory: t.memory(), OnEvent: t.view.add, Libraries: t.In.Libraries, Retry: t.Retry,
 		Remotes: t.remotes,
 	})

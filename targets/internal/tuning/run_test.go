@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
@@ -83,7 +84,7 @@ func jobOf(t *testing.T, env map[string]string) *Job {
 	t.Helper()
 	c := console.New(func(name string) string { return env[name] }, io.Discard, io.Discard)
 	source := inputs.Source{
-		Dir: t.TempDir(), Load: func(*inputs.Inputs) (*inputs.Recorded, error) { return nil, nil },
+		Dir: t.TempDir(), Load: func(*inputs.Inputs, *boardsmithjson.Choice) (bool, error) { return false, nil },
 	}
 	if err := c.Read(&source.Variables); err != nil {
 		t.Fatal(err)

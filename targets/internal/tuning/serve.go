@@ -46,7 +46,7 @@ func (t *Job) Serve(ctx context.Context, v ServeInputs) (err error) {
 	}
 
 	if t.DryRun {
-		return t.Would("serve %s at %s", t.In.Board.Value, all[0].listen)
+		return t.Would("serve %s at %s", t.In.Board, all[0].listen)
 	}
 
 	t.bar = t.Start("serve: building firmware", 0)
@@ -152,7 +152,7 @@ type served struct {
 
 // servedBoards reads the boards and their addresses from the environment.
 func (t *Job) servedBoards(v ServeInputs) (all []*served, err error) {
-	words := strings.Split(t.In.Board.Value, ",")
+	words := strings.Split(t.In.Board, ",")
 	keys := make([]string, len(words))
 	if v.Key != "" {
 		keys = strings.Split(v.Key, ",")
@@ -301,7 +301,7 @@ func (b *served) open(ctx context.Context, t *Job) (err error) {
 	}
 
 	b.board, err = tune.OpenBoard(ctx, b.dir, t.Desk, b.word, tune.Options{
-		Builder: t.Builder, Template: t.In.Template.Value, Memory: t.memory(), Libraries: t.In.Libraries,
+		Builder: t.Builder, Template: t.In.Template, Memory: t.memory(), Libraries: t.In.Libraries,
 		OnEvent: func(e tune.Event) {
 			if e.Err != nil {
 				t.Notef("%s: %s: %v", b.word, e.Text, e.Err)

@@ -60,7 +60,7 @@ func (t *Job) space(ctx context.Context, file string) (err error) {
 
 	if t.DryRun {
 		return t.Would("measure at most %d of %v combinations in %s on %s, chosen by %s with seed %d, in %s", s.trials,
-			s.space.Size(), file, t.In.Board.Value, t.Proposer, t.Seed, t.dir)
+			s.space.Size(), file, t.In.Board, t.Proposer, t.Seed, t.dir)
 	}
 
 	run, err := t.open(ctx, s.trials)

@@ -56,7 +56,7 @@ type TuneInputs struct {
 // Tune searches the fastest of the archives in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL.
 func (t *Job) Tune(ctx context.Context, v TuneInputs) error {
 	t.TuneInputs = v
-	t.boards = strings.Split(t.In.Board.Value, ",")
+	t.boards = strings.Split(t.In.Board, ",")
 
 	form, search := "", t.network
 	switch {
