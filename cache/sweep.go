@@ -134,10 +134,10 @@ func (c *Cache) swept() error {
 
 // A Sweep is the result of GC or Verify.
 type Sweep struct {
-	Entries int   // that are left
-	Bytes   int64 // that these take
-	Removed int   // entries
-	Freed   int64 // bytes
+	Entries int   `json:"entries"` // that are left
+	Bytes   int64 `json:"bytes"`   // that these take
+	Removed int   `json:"removed"` // entries
+	Freed   int64 `json:"freed"`   // bytes
 }
 
 // GC removes the least recently used entries until the others take at most limit bytes, or are folders in use. It also

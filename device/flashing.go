@@ -19,14 +19,14 @@ import (
 
 // A FlashReport is the result of Flash.
 type FlashReport struct {
-	Wrote      int64    // bytes programmed
-	Erased     int      // sectors erased
-	Sectors    int      // sectors of the image
-	Verified   bool     // the board was verified to hold the image, whether it answers or not
-	Reason     string   // the reason for what was written
-	Device     string   // "chip:" and its id, else "probe:" and its serial; "" without a probe
-	Programmer string   // the programmer
-	Warnings   []string // sectors near the end of their rated life
+	Wrote      int64    `json:"wrote"`         // bytes programmed
+	Erased     int      `json:"erased"`        // sectors erased
+	Sectors    int      `json:"sectors"`       // sectors of the image; of Erase, all that are not reserved
+	Verified   bool     `json:"-"`             // the board was verified to hold the image, whether it answers or not
+	Reason     string   `json:"reason"`        // the reason for what was written
+	Device     string   `json:"device"`        // "chip:" and its id, else "probe:" and its serial; "" without a probe
+	Programmer string   `json:"programmer"`    // the programmer
+	Warnings   []string `json:"worn,omitzero"` // sectors near the end of their rated life
 }
 
 // A flashing is one run of Flash or Erase.

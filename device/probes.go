@@ -36,10 +36,10 @@ type Probes interface {
 
 // An EmulatedState is the state of an emulated board.
 type EmulatedState struct {
-	Running bool
-	Probe   string           // its serial
-	Server  flasher.Emulated // addresses of the probe while it runs
-	Port    string           // of its UART
-	Chip    int              // number of the chip, of those that have been on the board
-	Erases  []int            // erases of this chip, by sector
+	Running bool             `json:"runs"`
+	Probe   string           `json:"probe"` // its serial
+	Server  flasher.Emulated `json:"-"`     // addresses of the probe while it runs
+	Port    string           `json:"port"`  // of its UART
+	Chip    int              `json:"chips"` // number of the chip, of those that have been on the board
+	Erases  []int            `json:"-"`     // erases of this chip, by sector
 }

@@ -11,26 +11,26 @@ import (
 
 // A DeviceWear is the ledger's record of one device.
 type DeviceWear struct {
-	Device   string // as in FlashReport
-	Probe    string // serial of the probe that it was last seen behind
-	Board    string
-	BuildID  string // build id of the image that it holds; "" if unknown
-	Dirty    bool   // a flash was begun but not verified: its contents are unverified
-	Flashes  int    // number of flashes that wrote something
-	Failures int
-	Verified time.Time // time of the last; zero: never
-	Reason   string    // reason of the last decision
-	Sectors  []SectorWear
+	Device   string       `json:"device"` // "chip:" and its id, else "probe:" and its serial
+	Probe    string       `json:"probe"`  // serial of the probe that it was last seen behind
+	Board    string       `json:"board"`
+	BuildID  string       `json:"build_id"`          // build id of the image that it holds; "" if unknown
+	Dirty    bool         `json:"dirty"`             // a flash was begun but not verified: its contents are unverified
+	Flashes  int          `json:"flashes"`           // number of flashes that wrote something
+	Failures int          `json:"failures"`          // number of those that failed
+	Verified time.Time    `json:"verified,omitzero"` // time of the last; zero: never
+	Reason   string       `json:"reason"`            // reason of the last decision
+	Sectors  []SectorWear `json:"sectors"`
 }
 
 // A SectorWear is one erase unit that was written or verified at least once.
 type SectorWear struct {
-	Region string // "" if the board file no longer has it
-	Index  int    // in its region
-	Addr   uint64
-	Size   uint64
-	Erases int
-	Rated  int // 0: unlimited or unknown
+	Region string `json:"region"` // "" if the board file no longer has it
+	Index  int    `json:"sector"` // in its region
+	Addr   uint64 `json:"addr"`
+	Size   uint64 `json:"size"`
+	Erases int    `json:"erases"`
+	Rated  int    `json:"rated,omitzero"` // 0: unlimited or unknown
 }
 
 // wornPercent of its rated erases make a sector a worn one.

@@ -73,10 +73,7 @@ func checkBoard(ctx context.Context, c *console.Console, _ struct{}, name string
 		if err != nil {
 			return fmt.Errorf("board %s with template %s: %w", b.Name, t, err)
 		}
-		r.Link, r.Programmer = built.Link.Kind, built.Flash.Programmer
-		if size != nil {
-			r.Text, r.Data, r.BSS = &size.Text, &size.Data, &size.BSS
-		}
+		r.Link, r.Programmer, r.Size = built.Link.Kind, built.Flash.Programmer, size
 	}
 
 	if err := lacking(compiler, emulator); err != nil {

@@ -82,10 +82,7 @@ func printRegisters(c *console.Console, r *registers.Report) map[registers.Kind]
 
 		if state != "ok" || c.Verbose {
 			c.Printf("%-7s %s", state, f)
-			c.JSONLine(jsonlines.BoardSVD{
-				Board: r.Board, File: f.File, Line: f.Line, Macro: f.Name, Value: f.Value, Kind: string(f.Kind), Entry: f.At,
-				Misfit: f.Misfit, Doubt: f.Doubt, Reason: f.Reason,
-			})
+			c.JSONLine(jsonlines.BoardSVD{Board: r.Board, Finding: f})
 		}
 	}
 

@@ -89,7 +89,7 @@ func (j *job) build(ctx context.Context) error {
 
 	r := jsonlines.Build{
 		Project: j.projectLine(), Step: "build", Image: j.Shown(image.Path), SHA256: image.Digest, BuildID: image.ID(),
-		Edited: append([]string{}, image.Edited...), Text: image.Size.Text, Data: image.Size.Data, BSS: image.Size.BSS,
+		Edited: append([]string{}, image.Edited...), Size: image.Size,
 	}
 
 	if image.UpToDate {

@@ -106,7 +106,5 @@ func reduceCache(_ context.Context, c *console.Console, _ struct{}) error {
 func printSweep(c *console.Console, sweep cache.Sweep, which string) {
 	c.Printf("cache: %d entries, %s; removed %d %s, %s", sweep.Entries, format.Bytes(sweep.Bytes), sweep.Removed, which,
 		format.Bytes(sweep.Freed))
-	c.JSONLine(jsonlines.CacheSweep{
-		Entries: sweep.Entries, Bytes: sweep.Bytes, Removed: sweep.Removed, Freed: sweep.Freed,
-	})
+	c.JSONLine(jsonlines.CacheSweep{Sweep: sweep})
 }

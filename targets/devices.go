@@ -72,16 +72,16 @@ func printUnused(j *job, used []device.Attached) {
 			return d.Emulated && slices.Contains(d.Boards, name)
 		})
 
-		r := jsonlines.Device{Boards: []string{name}, Emulated: true}
+		r := jsonlines.Device{Attached: device.Attached{Boards: []string{name}, Emulated: true}}
 		switch {
 		case err != nil || isListed:
 			continue
 		case b.Flash.Emulated:
-			r.Description = "emulated " + b.Flash.Chip
-			j.Printf("%s, %s, not used yet; starts when used", name, r.Description)
+			r.Product = "emulated " + b.Flash.Chip
+			j.Printf("%s, %s, not used yet; starts when used", name, r.Product)
 		case b.Link.IsEmulator():
-			r.Description = "emulated by " + b.Link.Program
-			j.Printf("%s, %s, which each session starts", name, r.Description)
+			r.Product = "emulated by " + b.Link.Program
+			j.Printf("%s, %s, which each session starts", name, r.Product)
 		default:
 			continue
 		}
@@ -96,10 +96,8 @@ func printDevice(j *job, d device.Attached, all []device.Attached) {
 		words = append(words, d.Product)
 	}
 
-	r := jsonlines.Device{
-		Boards: append([]string{}, d.Boards...), Probe: d.Probe, Port: d.Port, USB: d.USB, Path: d.Path,
-		Interface: d.Interface, Description: d.Product, Emulated: d.Emulated, Runs: d.Running,
-	}
+	r := jsonlines.Device{Attached: d}
+	r.Boards = append([]string{}, d.Boards...) // [] in JSON, not null
 
 	for _, f := range []struct{ name, value string }{
 		{"serial", d.Probe},

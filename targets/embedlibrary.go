@@ -119,7 +119,7 @@ func librarySize(ctx context.Context, j *job) error {
 	var lines []jsonlines.Part
 	row := func(name string, z image.Size) {
 		j.Printf("%-32s %10d %10d %10d", name, z.Text, z.Data, z.BSS)
-		lines = append(lines, jsonlines.Part{Part: name, Text: z.Text, Data: z.Data, BSS: z.BSS})
+		lines = append(lines, jsonlines.Part{Part: name, Size: z})
 	}
 
 	j.Printf("%-32s %10s %10s %10s   bytes", "", "text", "data", "bss")

@@ -95,8 +95,6 @@ func changeEmulated(ctx context.Context, j *job, _ inputs.OnBoard) error {
 	}
 
 	j.Printf("emulated: board %s, probe %s, %s%s", b.Name, chip.Probe, state, action.done)
-	j.JSONLine(jsonlines.Emulated{
-		Board: b.Name, Probe: chip.Probe, Port: chip.Port, Runs: chip.Running, Chips: chip.Chip,
-	})
+	j.JSONLine(jsonlines.Emulated{Board: b.Name, EmulatedState: chip})
 	return nil
 }

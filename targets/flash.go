@@ -74,11 +74,7 @@ func flashImage(ctx context.Context, j *job, _ flashInputs) error {
 
 	warnOtherChip(j, report)
 
-	r := jsonlines.Flash{
-		Firmware: j.imageLine(image), Wrote: report.Wrote, Erased: report.Erased, Reason: report.Reason,
-		Device: report.Device, Programmer: report.Programmer, Worn: report.Warnings,
-	}
-
+	r := jsonlines.Flash{Firmware: j.imageLine(image), FlashReport: report}
 	if report.Wrote == 0 {
 		j.Printf("flash: up to date, nothing written: %s", report.Reason)
 		r.Status = jsonlines.StatusUpToDate
@@ -111,15 +107,13 @@ func notFlashed(c *console.Console, report device.FlashReport, err error) error 
 	}
 
 	if report.Verified {
-		c.JSONLine(jsonlines.Unfinished{
-			Status: jsonlines.StatusWritten, Device: report.Device, Wrote: report.Wrote, Erased: report.Erased,
-		})
+		c.JSONLine(jsonlines.Unfinished{Status: jsonlines.StatusWritten, FlashReport: report})
 		return err
 	}
 
 	c.Notef("note: flashing %s was not finished: the board is marked as dirty; %s writes what is missing and verifies "+
 		"all", report.Device, c.Mage("flash"))
-	c.JSONLine(jsonlines.Unfinished{Status: jsonlines.StatusDirty, Device: report.Device, Erased: report.Erased})
+	c.JSONLine(jsonlines.Unfinished{Status: jsonlines.StatusDirty, FlashReport: report})
 	return err
 }
 
@@ -259,8 +253,6 @@ func eraseFlash(ctx context.Context, j *job, _ eraseInputs) error {
 
 	j.Printf("erase: erased %d of %d sectors of %s, the others were blank; all verified", report.Erased, report.Sectors,
 		report.Device)
-	j.JSONLine(jsonlines.Erase{
-		Device: report.Device, Programmer: report.Programmer, Erased: report.Erased, Sectors: report.Sectors,
-	})
+	j.JSONLine(jsonlines.Erase{FlashReport: report})
 	return nil
 }

@@ -24,11 +24,11 @@ func TestNotFlashed(t *testing.T) {
 		{device.FlashReport{Device: "chip:1"}, ""},
 		{
 			device.FlashReport{Device: "chip:1", Erased: 2, Wrote: 9},
-			`{"device":"chip:1","erased":2,"status":"dirty","step":"","v":1}` + "\n",
+			`{"device":"chip:1","erased":2,"sectors":0,"status":"dirty","step":"","v":1,"wrote":9}` + "\n",
 		},
 		{
 			device.FlashReport{Device: "chip:1", Erased: 2, Wrote: 9, Verified: true},
-			`{"device":"chip:1","erased":2,"status":"written","step":"","v":1,"wrote":9}` + "\n",
+			`{"device":"chip:1","erased":2,"sectors":0,"status":"written","step":"","v":1,"wrote":9}` + "\n",
 		},
 	} {
 		var text bytes.Buffer

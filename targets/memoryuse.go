@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/stackdepth"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
@@ -58,7 +59,7 @@ func printSize(ctx context.Context, j *job, _ sizeInputs) error {
 		return err
 	}
 
-	r := jsonlines.Size{Project: j.projectLine(), Sizes: partLines(u)}
+	r := jsonlines.Size{Project: j.projectLine(), Sizes: partLines(u), Arena: u.Arena, Stack: u.Stack}
 	// A process has no regions: the system places it.
 	if len(u.Regions) == 0 {
 		printKinds(j.Console, u)
@@ -67,9 +68,9 @@ func printSize(ctx context.Context, j *job, _ sizeInputs) error {
 		r.Regions = regionLines(u)
 	}
 
-	r.Arena = printArena(j.Console, u)
+	printArena(j.Console, u.Arena)
 	if u.Stack != nil {
-		r.Stack = printStack(j.Console, u)
+		printStack(j.Console, u.Stack)
 	}
 
 	j.JSONLine(r)
@@ -122,7 +123,7 @@ func printRegions(c *console.Console, u *project.Usage) {
 
 func partLines(u *project.Usage) (lines []jsonlines.Part) {
 	for _, p := range append(u.Parts, fit.PartUse{Name: "all", Size: u.Total()}) {
-		l := jsonlines.Part{Part: p.Name, Text: p.Text, Data: p.Data, BSS: p.BSS}
+		l := jsonlines.Part{Part: p.Name, Size: p.Size}
 		if len(p.In) > 0 {
 			l.In = map[string]int64{}
 			for i, n := range p.In {
@@ -138,53 +139,34 @@ func partLines(u *project.Usage) (lines []jsonlines.Part) {
 
 func regionLines(u *project.Usage) (lines []jsonlines.Region) {
 	for _, r := range u.Regions {
-		lines = append(lines, jsonlines.Region{
-			Region: r.Name, Origin: r.Origin, Size: r.Size, Used: r.Used, Free: r.Size - r.Used,
-		})
+		lines = append(lines, jsonlines.Region{RegionUse: r, Free: r.Size - r.Used})
 	}
 	return lines
 }
 
-func printArena(c *console.Console, usage *project.Usage) jsonlines.Arena {
-	a := usage.Arena
-	r := jsonlines.Arena{Have: a.Have}
-	// Standalone firmware has no arena, but a workspace of planned size.
-	if a.Need == 0 {
-		for _, doubt := range a.Unsure {
-			c.Printf("workspace: it may be more: %s", doubt)
-			r.Unsure = a.Unsure
-		}
-		return r
-	}
-
-	if a.Have == 0 {
+func printArena(c *console.Console, a fit.ArenaUse) {
+	subject := "arena"
+	switch {
+	case a.Need == 0: // standalone firmware has no arena, but a workspace of planned size
+		subject = "workspace"
+	case a.Have == 0:
 		c.Printf("arena: the running model takes %d bytes; the image has no section that areas of template.json names",
 			a.Need)
-	} else {
+	default:
 		c.Printf("arena: the running model takes %d of %d bytes", a.Need, a.Have)
 	}
 
 	for _, doubt := range a.Unsure {
-		c.Printf("arena: it may be more: %s", doubt)
+		c.Printf("%s: it may be more: %s", subject, doubt)
 	}
-
-	r.Need, r.Unsure = a.Need, append([]string{}, a.Unsure...)
-	return r
 }
 
-func printStack(c *console.Console, usage *project.Usage) *jsonlines.Stack {
-	u := usage.Stack
-
+func printStack(c *console.Console, u *stackdepth.Use) {
 	c.Printf("stack: %d of %d bytes at worst: %s", u.Need, u.Have, strings.Join(u.Path, ", "))
 	for _, doubt := range u.Unsure {
 		c.Printf("stack: it may be more: %s", doubt)
 	}
-
-	r := &jsonlines.Stack{Need: u.Need, Have: u.Have, Path: u.Path, Unsure: u.Unsure}
 	if u.Room > 0 {
 		c.Printf("stack of interrupt handlers: %d of %d bytes at worst", u.Handlers, u.Room)
-		r.HandlersNeed, r.HandlersHave = u.Handlers, u.Room
 	}
-
-	return r
 }

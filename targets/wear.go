@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/format"
@@ -86,26 +85,12 @@ func printWear(c *console.Console, w device.DeviceWear) {
 
 	c.Printf("%s, board %s, probe %s: %d flashes, %d failed; %s", w.Device, w.Board, w.Probe, w.Flashes, w.Failures, state)
 
-	var sectors []jsonlines.SectorErase
 	for i, s := range w.Sectors {
-		sectors = append(sectors, jsonlines.SectorErase{
-			Region: s.Region, Sector: s.Index, Addr: s.Addr, Size: s.Size, Erases: s.Erases, Rated: s.Rated,
-		})
 		if i == 0 || !sameWear(w.Sectors[i-1], s) {
 			c.Printf("%s", wearLine(w.Sectors[i:]))
 		}
 	}
-
-	r := jsonlines.Wear{
-		Device: w.Device, Board: w.Board, Probe: w.Probe, BuildID: w.BuildID, Dirty: w.Dirty, Flashes: w.Flashes,
-		Failures: w.Failures, Reason: w.Reason, Sectors: sectors,
-	}
-
-	if !w.Verified.IsZero() {
-		r.Verified = w.Verified.Format(time.RFC3339)
-	}
-
-	c.JSONLine(r)
+	c.JSONLine(jsonlines.Wear{DeviceWear: w})
 }
 
 // sameWear reports whether a sector follows another one, with the same size, erases and rating.

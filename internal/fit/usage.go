@@ -25,9 +25,10 @@ type Usage struct {
 
 // An ArenaUse is the part of the arena that the model uses while it runs.
 type ArenaUse struct {
-	Need   int64    // bytes; 0 if unknown
-	Have   int64    // bytes
-	Unsure []string // reasons why it may be more; of standalone firmware, why its workspace may be too small
+	Need int64 `json:"need,omitzero"` // bytes; 0 if unknown
+	Have int64 `json:"have"`          // bytes
+	// reasons why it may be more; of standalone firmware, why its workspace may be too small
+	Unsure []string `json:"unsure,omitzero"`
 }
 
 // A PartUse is the memory that one part uses.
@@ -39,11 +40,11 @@ type PartUse struct {
 
 // A RegionUse is the use of one memory region.
 type RegionUse struct {
-	Name   string
-	Origin uint64
-	Size   int64 // bytes available
-	Used   int64 // bytes used; more than Size if they do not fit
-	Flash  bool  // nonvolatile, or stands for flash on an emulated board; else RAM
+	Name   string `json:"region"`
+	Origin uint64 `json:"origin"`
+	Size   int64  `json:"size"` // bytes available
+	Used   int64  `json:"used"` // bytes used; more than size if they do not fit
+	Flash  bool   `json:"-"`    // nonvolatile, or stands for flash on an emulated board; else RAM
 }
 
 // The parts of an image, in the order in which they are shown.

@@ -74,14 +74,15 @@ type Callees struct {
 
 // A Use is the worst-case depth of the stacks.
 type Use struct {
-	Need        int64    // bytes of the thread's stack, with the frame of an interrupt
-	Have        int64    // bytes there are
-	Path        []string // the functions of the deepest call chain, each with the bytes of its frame, main first
-	Handlers    int64    // bytes of the handlers' stack, with nested handlers
-	Room        int64    // bytes available for them; 0 if the image has no such stack
-	HandlerPath []string // their deepest call chains, the first handler first
+	Need int64 `json:"need"` // bytes of the thread's stack, with the frame of an interrupt
+	Have int64 `json:"have"` // bytes there are
+	// the functions of the deepest call chain, each with the bytes of its frame, main first
+	Path        []string `json:"path"`
+	Handlers    int64    `json:"handlers_need,omitzero"` // bytes of the handlers' stack, with nested handlers
+	Room        int64    `json:"handlers_have,omitzero"` // bytes available for them; 0 if the image has no such stack
+	HandlerPath []string `json:"-"`                      // their deepest call chains, the first handler first
 	// why more may be needed: functions with the reason; empty if every call in the reached code is resolved
-	Unsure []string
+	Unsure []string `json:"unsure"`
 }
 
 // Of computes the depth of an image's stacks. It returns nil if the image has no stack of its own, or its machine code

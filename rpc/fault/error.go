@@ -11,12 +11,12 @@ import (
 
 // A Frame is one function of a call chain.
 type Frame struct {
-	PC       uint64 // address of the instruction in the image
-	Function string // "" if unknown
-	File     string // as passed to the compiler, relative to the project's folder; "" if unknown
-	Line     int    // 0 if unknown
-	Inlined  bool   // inlined into the function of the next frame
-	Guessed  bool   // found by scanning the stack: it may be left from an earlier call
+	PC       uint64 `json:"pc"`             // address of the instruction in the image
+	Function string `json:"function"`       // "" if unknown
+	File     string `json:"file,omitempty"` // as passed to the compiler, relative to the project's folder; "" if unknown
+	Line     int    `json:"line,omitzero"`  // 0 if unknown
+	Inlined  bool   `json:"inlined"`        // inlined into the function of the next frame
+	Guessed  bool   `json:"guessed"`        // found by scanning the stack: it may be left from an earlier call
 }
 
 // String returns, for example, "f at src/f.c:12".

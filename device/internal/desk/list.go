@@ -13,16 +13,15 @@ import (
 // An Attached is a debug probe or a serial port of this computer, a device of desk.json that is reached over TCP, or an
 // emulated chip of this user.
 type Attached struct {
-	Boards []string // kinds of board that it may be; none: unknown
-	Probe  string   // serial of its probe
-	Port   string   // of its UART, or its address; "" if it has none, or does not run
-	USB    string   // vendor and product
-	Path   string   // USB path
-	// Interface is the number of the port's USB interface; "" if unknown.
-	Interface string
-	Product   string // its product name
-	Emulated  bool   // its chip and probe are emulated
-	Running   bool   // emulated: its keeper runs; else: it is plugged in, or has an address
+	Boards    []string `json:"boards"`    // kinds of board that it may be; none: unknown
+	Probe     string   `json:"probe"`     // serial of its probe
+	Port      string   `json:"port"`      // of its UART, or its address; "" if it has none, or does not run
+	USB       string   `json:"usb"`       // vendor and product
+	Path      string   `json:"path"`      // USB path
+	Interface string   `json:"interface"` // number of the port's USB interface; "" if unknown
+	Product   string   `json:"what"`      // its product name
+	Emulated  bool     `json:"emulated"`  // its chip and probe are emulated
+	Running   bool     `json:"runs"`      // emulated: its keeper runs; else: it is plugged in, or has an address
 }
 
 // List lists the serial ports and the debug probes of this computer, with those of the boards that each may be.

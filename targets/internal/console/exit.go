@@ -160,14 +160,7 @@ func (c *Console) fail(class failure.Class, err error) error {
 func faultOf(e *fault.Error) *jsonlines.Fault {
 	r := &jsonlines.Fault{
 		Reason: e.Record.Reason.String(), Cause: e.Record.Cause(), Function: e.Function, Operator: e.Operator,
-	}
-
-	for _, f := range e.Frames {
-		frame := jsonlines.Frame{PC: f.PC, Function: f.Function, Inlined: f.Inlined, Guessed: f.Guessed}
-		if f.File != "" {
-			frame.File, frame.Line = f.File, f.Line
-		}
-		r.Frames = append(r.Frames, frame)
+		Frames: e.Frames,
 	}
 
 	if e.Record.PCValid {

@@ -2,11 +2,21 @@
 // generated from their fields and comments: "go test ./targets/internal/jsonlines -update" writes it.
 //
 // A line gets "v" and, where they are empty, "step" and "status": the running target, and "done". Empty texts of a line
-// itself are left out, those of an object in it are not. Fields of objects are in alphabetical order, as those of lines
-// are when they are printed.
+// itself are left out, those of an object in it are not. A line that is about a value of a library holds that value,
+// whose tags name the fields.
 package jsonlines
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/stackdepth"
+	"github.com/boardsmith/boardsmith/rpc/fault"
+	"github.com/boardsmith/boardsmith/targets/internal/registers"
+)
 
 // Line makes the text of a line, without its end. line is a struct of this package.
 func Line(step string, line any) ([]byte, error) {
@@ -65,22 +75,12 @@ type Failed struct {
 
 // A Fault is a device's.
 type Fault struct {
-	Cause    string  `json:"cause"`
-	Frames   []Frame `json:"frames"`       // innermost first
-	Function string  `json:"function"`     // that the host called
-	Operator string  `json:"operator"`     // empty if none ran or it is unknown
-	PC       *uint64 `json:"pc,omitempty"` // left out if it is unknown
-	Reason   string  `json:"reason"`
-}
-
-// A Frame is of a call chain.
-type Frame struct {
-	File     string `json:"file,omitempty"`
-	Function string `json:"function"`
-	Guessed  bool   `json:"guessed"`
-	Inlined  bool   `json:"inlined"` // into the next
-	Line     int    `json:"line,omitzero"`
-	PC       uint64 `json:"pc"`
+	Cause    string        `json:"cause"`
+	Frames   []fault.Frame `json:"frames"`       // innermost first
+	Function string        `json:"function"`     // that the host called
+	Operator string        `json:"operator"`     // empty if none ran or it is unknown
+	PC       *uint64       `json:"pc,omitempty"` // left out if it is unknown
+	Reason   string        `json:"reason"`
 }
 
 // DryRun is a line of any step with DRYRUN=1.
@@ -124,52 +124,29 @@ type Build struct {
 	Image   string   `json:"image"`    // the ELF file
 	SHA256  string   `json:"sha256"`   // its digest
 	BuildID string   `json:"build_id"` // that the firmware reports
-	Text    int64    `json:"text"`     // bytes of code and constants
-	Data    int64    `json:"data"`     // bytes of initialised variables
-	BSS     int64    `json:"bss"`      // bytes of variables that begin as zero
 	Edited  []string `json:"edited"`   // edited files that were built
+	image.Size
 }
 
 // Flash is the line of flash.
 type Flash struct {
 	Firmware
-	Wrote  int64  `json:"wrote"`  // bytes
-	Erased int    `json:"erased"` // sectors
-	Reason string `json:"reason"` // reason of the decision
-	// `chip:` and its unique id, or `probe:` and its serial until a firmware has answered
-	Device     string   `json:"device"`
-	Programmer string   `json:"programmer"`
-	Worn       []string `json:"worn,omitzero"` // sectors at 80 % or more of their rated erases
+	device.FlashReport
 }
 
 // Unfinished is a line of flash and erase with status dirty or written.
 type Unfinished struct {
 	Status string `json:"status"`
-	Device string `json:"device"`
-	Wrote  int64  `json:"wrote,omitzero"` // bytes, if the status is `written`
-	Erased int    `json:"erased"`         // sectors
+	device.FlashReport
 }
 
 // Erase is the line of erase.
-type Erase struct {
-	Device     string `json:"device"` // as of flash
-	Programmer string `json:"programmer"`
-	Erased     int    `json:"erased"`  // sectors that were not blank
-	Sectors    int    `json:"sectors"` // all sectors that are not reserved
-}
+type Erase struct{ device.FlashReport }
 
 // Device is a line of devices.
 type Device struct {
-	Boards      []string `json:"boards"`    // boards that it could be
-	Probe       string   `json:"probe"`     // its probe's serial
-	Port        string   `json:"port"`      // its UART or its address
-	USB         string   `json:"usb"`       // USB vendor and product
-	Path        string   `json:"path"`      // USB path
-	Interface   string   `json:"interface"` // number of the UART's USB interface
-	Description string   `json:"what"`      // its USB description
-	Name        string   `json:"name"`      // its name in `desk.json`
-	Emulated    bool     `json:"emulated"`
-	Runs        bool     `json:"runs"` // an emulated one starts at first use
+	device.Attached
+	Name string `json:"name"` // its name in `desk.json`
 }
 
 // Saved is a line of devices with SAVE=1.
@@ -187,28 +164,7 @@ type Devices struct {
 }
 
 // Wear is a line of wear.
-type Wear struct {
-	Device   string        `json:"device"`
-	Board    string        `json:"board"`
-	Probe    string        `json:"probe"`
-	BuildID  string        `json:"build_id"` // of the image
-	Dirty    bool          `json:"dirty"`    // a flash was started and not verified
-	Reason   string        `json:"reason"`   // the last decision
-	Verified string        `json:"verified"` // the time of the last verification
-	Flashes  int           `json:"flashes"`  // that wrote something
-	Failures int           `json:"failures"` // of these, that failed
-	Sectors  []SectorErase `json:"sectors"`
-}
-
-// A SectorErase is the wear of a sector.
-type SectorErase struct {
-	Addr   uint64 `json:"addr"`
-	Erases int    `json:"erases"`
-	Rated  int    `json:"rated,omitzero"` // left out if it is unlimited or unknown
-	Region string `json:"region"`
-	Sector int    `json:"sector"`
-	Size   uint64 `json:"size"`
-}
+type Wear struct{ device.DeviceWear }
 
 // Monitor is a line of monitor.
 type Monitor struct {
@@ -236,10 +192,7 @@ type Serve struct {
 // Emulated is the line of emulated:up, down, erase and swap.
 type Emulated struct {
 	Board string `json:"board"`
-	Probe string `json:"probe"` // as of devices
-	Port  string `json:"port"`
-	Runs  bool   `json:"runs"`
-	Chips int    `json:"chips"` // number of earlier chips at this probe
+	device.EmulatedState
 }
 
 // CacheEntry is a line of cache:list and, of a damaged one, of cache:verify.
@@ -261,12 +214,7 @@ type CacheSize struct {
 }
 
 // CacheSweep is the last line of cache:verify and cache:gc.
-type CacheSweep struct {
-	Entries int   `json:"entries"` // remaining ones
-	Bytes   int64 `json:"bytes"`   // of these
-	Removed int   `json:"removed"` // entries
-	Freed   int64 `json:"freed"`   // bytes
-}
+type CacheSweep struct{ cache.Sweep }
 
 // Run is the line of run.
 type Run struct {
@@ -382,10 +330,10 @@ type Release struct {
 // Size is the line of size.
 type Size struct {
 	Project
-	Sizes   []Part   `json:"sizes"`
-	Regions []Region `json:"regions,omitzero"` // with a memory map
-	Arena   Arena    `json:"arena"`
-	Stack   *Stack   `json:"stack,omitempty"` // with a memory map
+	Sizes   []Part          `json:"sizes"`
+	Regions []Region        `json:"regions,omitzero"` // with a memory map
+	Arena   fit.ArenaUse    `json:"arena"`
+	Stack   *stackdepth.Use `json:"stack,omitempty"` // with a memory map
 }
 
 // LibrarySize is the line of size with APP=library.
@@ -396,37 +344,15 @@ type LibrarySize struct {
 
 // A Part is the memory of a part of an image or a library.
 type Part struct {
-	BSS  int64            `json:"bss"`
-	Data int64            `json:"data"`
-	In   map[string]int64 `json:"in,omitzero"` // bytes by region, on a board with a memory map
-	Part string           `json:"part"`
-	Text int64            `json:"text"`
+	Part string `json:"part"`
+	image.Size
+	In map[string]int64 `json:"in,omitzero"` // bytes by region, on a board with a memory map
 }
 
 // A Region is a region of memory.
 type Region struct {
-	Free   int64  `json:"free"`
-	Origin uint64 `json:"origin"`
-	Region string `json:"region"`
-	Size   int64  `json:"size"`
-	Used   int64  `json:"used"`
-}
-
-// An Arena is the model's.
-type Arena struct {
-	Have   int64    `json:"have"`
-	Need   int64    `json:"need,omitzero"`   // the bytes that the model uses while it runs
-	Unsure []string `json:"unsure,omitzero"` // reasons why it may be more
-}
-
-// A Stack is the firmware's.
-type Stack struct {
-	HandlersHave int64    `json:"handlers_have,omitzero"`
-	HandlersNeed int64    `json:"handlers_need,omitzero"`
-	Have         int64    `json:"have"`
-	Need         int64    `json:"need"`
-	Path         []string `json:"path"`   // the deepest calls, each with the bytes of its frame
-	Unsure       []string `json:"unsure"` // reasons why it may be more
+	fit.RegionUse
+	Free int64 `json:"free"`
 }
 
 // Clean is the line of clean.
@@ -469,9 +395,8 @@ type BoardCheck struct {
 	Programmer string   `json:"programmer"`
 	// the field that could not be checked because its tool is not installed
 	Unchecked string `json:"unchecked"`
-	Text      *int64 `json:"text,omitempty"` // of the bundled sample's image, if the compiler is installed
-	Data      *int64 `json:"data,omitempty"`
-	BSS       *int64 `json:"bss,omitempty"`
+	// of the bundled sample's image, if the compiler is installed
+	*image.Size
 }
 
 // BoardNew is the line of board:new.
@@ -487,18 +412,11 @@ type ModelNew struct {
 	Open  []string `json:"open"` // what must be filled in or confirmed
 }
 
-// BoardSVD is a line of board:svd.
+// BoardSVD is a line of board:svd. With VERBOSE each constant has one, else those that do not fit or that the SVD file
+// does not confirm.
 type BoardSVD struct {
-	Board  string `json:"board"`
-	File   string `json:"file"` // where it is
-	Line   int    `json:"line"`
-	Macro  string `json:"macro"` // with VERBOSE each, else those that do not fit or that the SVD file does not confirm
-	Value  uint64 `json:"value"`
-	Kind   string `json:"kind"` // what it stands for: `address`, `bits` or `interrupt`
-	Entry  string `json:"at"`   // what the file has there
-	Misfit string `json:"misfit"`
-	Doubt  string `json:"doubt"`
-	Reason string `json:"reason"` // why it is excepted
+	Board string `json:"board"`
+	registers.Finding
 }
 
 // BoardSVDCounts is the last line of board:svd.

@@ -42,16 +42,16 @@ const (
 
 // A Finding is one number in the C, compared with the description.
 type Finding struct {
-	Kind   Kind
-	Name   string // of the macro; of an access without one, its address as it is written
-	File   string // the source, as the board file names it
-	Line   int    // from 1
-	Value  uint64
-	At     string // what the description has there: "UART0.UARTDR", "RCC.CR.HSION"; "" if nothing
-	Misfit string // in what it contradicts the description; "" if it does not
-	Doubt  string // what the description cannot confirm; "" if it confirms the number
-	Except bool   // a misfit or doubt that Trial.Except or the board's svd_except names
-	Reason string // of svd_except; "" if none
+	Kind   Kind   `json:"kind"`  // what the number stands for: address, bits or interrupt
+	Name   string `json:"macro"` // of the macro; of an access without one, its address as it is written
+	File   string `json:"file"`  // the source, as the board file names it
+	Line   int    `json:"line"`  // from 1
+	Value  uint64 `json:"value"`
+	At     string `json:"at"`     // what the description has there: "UART0.UARTDR", "RCC.CR.HSION"; "" if nothing
+	Misfit string `json:"misfit"` // in what it contradicts the description; "" if it does not
+	Doubt  string `json:"doubt"`  // what the description cannot confirm; "" if it confirms the number
+	Except bool   `json:"-"`      // a misfit or doubt that Trial.Except or the board's svd_except names
+	Reason string `json:"reason"` // of svd_except; "" if none
 }
 
 // A Report is the result of a comparison.
