@@ -266,7 +266,11 @@ func (c boardCheck) build(ctx context.Context, template string, installed bool) 
 		err = c.core(ctx, image.Path)
 	}
 	if errors.Is(err, fit.ErrTarget) {
-		return nil, nil, c.board.Contradiction(flagsField(c.board), err.Error())
+		field := "elf"
+		if b := c.board; b.Origin["cflags"].File == b.Files[len(b.Files)-1] { // its own file has the flags
+			field = "cflags"
+		}
+		return nil, nil, c.board.Contradiction(field, err.Error())
 	}
 	if err != nil {
 		return nil, nil, err
@@ -370,15 +374,6 @@ func (c boardCheck) noteUnread(ctx context.Context, p *project.Project) error {
 		c.Notef("note: %v", c.board.Contradiction(name, "no source reads it"))
 	}
 	return err
-}
-
-// flagsField returns the field to blame for an image of another processor than elf's: cflags, if the board's own file
-// has them.
-func flagsField(b *boards.Board) string {
-	if b.Origin["cflags"].File == b.Files[len(b.Files)-1] {
-		return "cflags"
-	}
-	return "elf"
 }
 
 // lacking returns one error for all missing tools, with the commands that install them.

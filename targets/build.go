@@ -55,10 +55,7 @@ func buildFirmware(ctx context.Context, j *job, _ buildInputs) error {
 	}
 
 	if j.DryRun {
-		if err := j.check(ctx); err != nil {
-			return err
-		}
-		return j.Would("build the firmware of %s for board %s", j.in.Project, j.in.Board)
+		return j.would(ctx, "build the firmware of %s for board %s", j.in.Project, j.in.Board)
 	}
 
 	if err := j.ready(ctx); err != nil {
@@ -126,6 +123,14 @@ func (j *job) check(ctx context.Context) error {
 		_, err = images(j.Console).Find(name)
 	}
 	return err
+}
+
+// would prints what a step that builds would do, after the checks.
+func (j *job) would(ctx context.Context, format string, args ...any) error {
+	if err := j.check(ctx); err != nil {
+		return err
+	}
+	return j.Would(format, args...)
 }
 
 // renews reports whether a build generates the project: if there is none, or if anything is requested, of which the

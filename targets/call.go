@@ -200,13 +200,10 @@ func callFunction(ctx context.Context, j *job, v callInputs) error {
 	}
 
 	if j.DryRun {
-		if err := j.check(ctx); err != nil {
-			return err
-		}
 		if name == "" {
-			return j.Would("list the functions of board %s and its model", j.in.Board)
+			return j.would(ctx, "list the functions of board %s and its model", j.in.Board)
 		}
-		return j.Would("call %s on board %s", name, j.in.Board)
+		return j.would(ctx, "call %s on board %s", name, j.in.Board)
 	}
 
 	image, err := j.built(ctx)
@@ -224,9 +221,11 @@ func callFunction(ctx context.Context, j *job, v callInputs) error {
 		return nil
 	}
 
-	// The arguments are checked before a device is used.
-	if err := checkCall(all, name, args); err != nil {
-		return err
+	// The arguments of a function that is listed are checked before a device is used.
+	if i := slices.IndexFunc(all, func(c callable) bool { return c.name == name }); i >= 0 {
+		if err := all[i].check(args); err != nil {
+			return err
+		}
 	}
 
 	if j.project.Options().App == boards.Standalone {
@@ -251,15 +250,6 @@ func callFunction(ctx context.Context, j *job, v callInputs) error {
 	err = c.call(ctx, name, func(ctx context.Context) error { return j.call(ctx, c.rpc, name, args, all) })
 	// The link is closed also after an interrupt, which has ended ctx.
 	return errors.Join(err, c.call(context.WithoutCancel(ctx), "closing the link", c.close))
-}
-
-// checkCall checks the arguments of a function, if it is listed.
-func checkCall(all []callable, name string, args []any) error {
-	i := slices.IndexFunc(all, func(c callable) bool { return c.name == name })
-	if i < 0 {
-		return nil
-	}
-	return all[i].check(args)
 }
 
 func (j *job) list(all []callable) {
@@ -316,20 +306,15 @@ func (j *job) call(ctx context.Context, s *rpc.Session, name string, args []any,
 			return err
 		}
 		tensor := "tensor" + strconv.Itoa(i)
-		j.Printf("%s  %v %s  %s", tensor, a.DType, ndarray.ShapeString(a.Shape), format.First(a))
-		line.Tensors = append(line.Tensors, jsonlines.Output{
-			Name: tensor, DType: a.DType.String(), Shape: shape(a), First: format.Elements(a),
-		})
+		text, described := tensorLine(tensor, a)
+		j.Printf("%s", text)
+		line.Tensors = append(line.Tensors, described)
 		named = append(named, ndarray.Named{Name: tensor, Array: a})
 	}
 
-	if j.in.Output != "" {
-		if err := ndarray.WriteNPZ(j.in.Output, named); err != nil {
-			return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", err)
-		}
-		j.Printf("wrote %s", j.in.Output)
+	if err := writeTensors(j, named); err != nil {
+		return err
 	}
-
 	j.JSONLine(line)
 	return nil
 }

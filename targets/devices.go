@@ -143,8 +143,11 @@ func saveDeskFile(ctx context.Context, j *job, name string, all []device.Attache
 		if err != nil {
 			return fmt.Errorf("%s: %w", cmp.Or(d.Probe, d.Port), err)
 		}
-		// Only an answer shows which of several ports is the UART.
-		if !answers && severalPorts(b, d, all) {
+		// Only an answer shows which of several ports of the USB device is the UART.
+		isOther := func(o device.Attached) bool {
+			return isUART(b, o) && o.Port != "" && o.Port != d.Port && o.Probe == d.Probe && o.Path == d.Path && o.USB == d.USB
+		}
+		if !answers && d.USB != "" && d.Port != "" && slices.ContainsFunc(all, isOther) {
 			j.Notef("%s: not saved: no boardsmith firmware responded, and the UART may be another port of its USB device",
 				d.Port)
 			continue
@@ -207,13 +210,6 @@ func boardOf(j *job, d device.Attached) *boards.Board {
 func isUART(b *boards.Board, d device.Attached) bool {
 	want := b.Link.Interface
 	return want == nil || d.Interface == "" || d.Interface == strconv.Itoa(*want)
-}
-
-// severalPorts reports whether a device's USB device has other ports that may be its UART.
-func severalPorts(b *boards.Board, d device.Attached, all []device.Attached) bool {
-	return d.USB != "" && d.Port != "" && slices.ContainsFunc(all, func(o device.Attached) bool {
-		return isUART(b, o) && o.Port != "" && o.Port != d.Port && o.Probe == d.Probe && o.Path == d.Path && o.USB == d.USB
-	})
 }
 
 // identify attaches a device and identifies it.

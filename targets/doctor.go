@@ -49,9 +49,11 @@ func doctor(ctx context.Context, c *console.Console, v doctorInputs) error {
 		return err
 	}
 
-	// A compiler that no board of the user needs is not missing.
+	// A compiler or an emulator that no board of the user needs is not missing.
 	all = slices.DeleteFunc(all, func(f toolbox.Finding) bool {
-		return wanted != nil && isOfBoards(f.Command[0]) && !wanted[f.Command[0]]
+		program := f.Command[0]
+		isOfBoards := program == "cc" || strings.HasSuffix(program, "-gcc") || strings.HasPrefix(program, "qemu-system-")
+		return wanted != nil && isOfBoards && !wanted[program]
 	})
 
 	var lacking []string
@@ -84,11 +86,6 @@ func doctor(ctx context.Context, c *console.Console, v doctorInputs) error {
 
 // boardPrograms are the compilers and emulators of boards; nil: of all boards.
 type boardPrograms map[string]bool
-
-// isOfBoards reports whether only some boards need a program: a compiler or an emulator.
-func isOfBoards(program string) bool {
-	return program == "cc" || strings.HasSuffix(program, "-gcc") || strings.HasPrefix(program, "qemu-system-")
-}
 
 // programsOf returns the programs of the boards that this user works with, and prints their names.
 func programsOf(ctx context.Context, c *console.Console, names []string) (boardPrograms, error) {

@@ -187,9 +187,11 @@ func (j *job) spec(o boards.Options) (project.Spec, error) {
 		return project.Spec{}, err
 	}
 
+	// Of other targets, FORCE is about the device.
+	replaces := slices.Contains([]string{"generate", "build", "clean"}, j.Step())
 	spec := project.Spec{
 		Board: in.Board, ModelName: in.ModelName, Template: in.Template, Options: o,
-		Libraries: in.Libraries, Force: overwrites(j), Archive: archive,
+		Libraries: in.Libraries, Force: in.Force && replaces, Archive: archive,
 	}
 
 	spec.Samples, err = j.samples(archive)
@@ -278,13 +280,4 @@ func formerArchive(dir string, unfinished *project.UnfinishedError) (*mlf.Archiv
 
 	a.Path = cmp.Or(unfinished.Archive, a.Path)
 	return a, nil
-}
-
-// overwrites reports whether FORCE applies to files, as it does in the targets that may replace or remove them.
-func overwrites(j *job) bool {
-	switch j.Step() {
-	case "generate", "build", "clean":
-		return j.in.Force
-	}
-	return false
 }

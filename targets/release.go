@@ -79,10 +79,7 @@ func releaseFirmware(ctx context.Context, j *job, _ releaseInputs) error {
 	}
 
 	if j.DryRun {
-		if err := j.check(ctx); err != nil {
-			return err
-		}
-		return j.Would("write a release of %s for board %s to %s", in.Project, in.Board, dir)
+		return j.would(ctx, "write a release of %s for board %s to %s", in.Project, in.Board, dir)
 	}
 
 	image, err := j.built(ctx)

@@ -77,10 +77,7 @@ func runModel(ctx context.Context, j *job, _ runInputs) (err error) {
 	}
 
 	if j.DryRun {
-		if err := j.check(ctx); err != nil {
-			return err
-		}
-		return j.Would("run %s on board %s", j.in.Project, j.in.Board)
+		return j.would(ctx, "run %s on board %s", j.in.Project, j.in.Board)
 	}
 
 	load, err := prepare(ctx, j)
@@ -138,12 +135,8 @@ func printRun(j *job, c *connection, from string, outputs []*ndarray.Array, t ti
 		name, own := "output"+strconv.Itoa(i), c.model.Outputs()[i].Name
 		named = append(named, ndarray.Named{Name: name, Array: a})
 
-		text := fmt.Sprintf("%s  %v %s  %s", name, a.DType, ndarray.ShapeString(a.Shape), format.First(a))
-		line := jsonlines.Output{
-			Name: name, ModelName: own, DType: a.DType.String(), Shape: shape(a),
-			First: format.Elements(a),
-		}
-
+		text, line := tensorLine(name, a)
+		line.ModelName = own
 		if class, ok := format.ArgMax(a); ok {
 			text += fmt.Sprintf("  arg-max %d", class)
 			line.ArgMax = &class
@@ -164,19 +157,33 @@ func printRun(j *job, c *connection, from string, outputs []*ndarray.Array, t ti
 
 	r.Operators = printOperators(j.Console, t.operators)
 
-	if j.in.Output != "" {
-		if err := ndarray.WriteNPZ(j.in.Output, named); err != nil {
-			return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", err)
-		}
-		j.Printf("wrote %s", j.in.Output)
-		r.Output = j.in.Output
+	r.Output = j.in.Output
+	if err := writeTensors(j, named); err != nil {
+		return err
 	}
-
 	j.JSONLine(r)
 	return nil
 }
 
-func shape(a *ndarray.Array) []int64 { return append([]int64{}, a.Shape...) } // [] for a scalar, not null
+// tensorLine describes a tensor, for people and for JSON.
+func tensorLine(name string, a *ndarray.Array) (string, jsonlines.Output) {
+	return fmt.Sprintf("%s  %v %s  %s", name, a.DType, ndarray.ShapeString(a.Shape), format.First(a)), jsonlines.Output{
+		Name: name, DType: a.DType.String(), First: format.Elements(a),
+		Shape: append([]int64{}, a.Shape...), // [] for a scalar, not null
+	}
+}
+
+// writeTensors writes OUTPUT, if the user wants it.
+func writeTensors(j *job, named []ndarray.Named) error {
+	if j.in.Output == "" {
+		return nil
+	}
+	if err := ndarray.WriteNPZ(j.in.Output, named); err != nil {
+		return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", err)
+	}
+	j.Printf("wrote %s", j.in.Output)
+	return nil
+}
 
 // clockDoubt marks times of a timer whose rate was compared with nothing.
 func clockDoubt(clock string) string {

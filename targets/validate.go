@@ -85,10 +85,7 @@ func validateModel(ctx context.Context, j *job, v validateInputs) (err error) {
 		return err
 	}
 	if j.DryRun {
-		if err := j.check(ctx); err != nil {
-			return err
-		}
-		return j.Would("validate %s on board %s", j.in.Project, j.in.Board)
+		return j.would(ctx, "validate %s on board %s", j.in.Project, j.in.Board)
 	}
 	load, err := prepare(ctx, j)
 	if err != nil {

@@ -90,7 +90,12 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 		return nil
 	}
 
-	return c.fail(classOf(ctx, err), err)
+	class := failure.Of(err)
+	// An error of a tool or link is then a consequence.
+	if errors.Is(ctx.Err(), context.Canceled) {
+		class = failure.Interrupted
+	}
+	return c.fail(class, err)
 }
 
 // starter is the process that has started this one. It is read first of all, as one that adopts this process after its
@@ -110,15 +115,6 @@ func endWith(ctx context.Context, stop func()) {
 }
 
 const parentPoll = 500 * time.Millisecond
-
-// classOf returns the failure's class, or Interrupted if the user stopped the step, because an error of a tool or
-// link is then a consequence.
-func classOf(ctx context.Context, err error) failure.Class {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return failure.Interrupted
-	}
-	return failure.Of(err)
-}
 
 // fail prints err and returns the target's error.
 func (c *Console) fail(class failure.Class, err error) error {

@@ -100,20 +100,10 @@ func Resolve(s Source) (*Inputs, error) {
 		return nil, err
 	}
 
-	// These two determine the project, which does not record them.
-	in.Device, in.Project = cmp.Or(in.Device, c.Device), cmp.Or(in.Project, c.Project)
 	if in.DeskFile, err = device.ReadDeskFile(DeskFilePath(s.Dir)); err != nil {
 		return nil, err
 	}
-	if d := in.DeskFile.Find(in.Device); d != nil && in.Board == "" {
-		in.Board = d.Board
-	}
-
-	in.NamedBoard = in.Board
-	in.Set = map[string]bool{
-		"BOARD": in.Board != "", "MODEL": in.Model != "", "MODEL_NAME": in.ModelName != "", "TEMPLATE": in.Template != "",
-		"LIBRARIES": len(in.Libraries) > 0, "OPTIONS": len(in.Variables.Options) > 0,
-	}
+	in.choose()
 
 	separate, err := in.readOptions(s)
 	if err != nil {
@@ -127,34 +117,12 @@ func Resolve(s Source) (*Inputs, error) {
 		}
 	}
 
-	defaults, recorded := c.Choice, false
-	if in.Library {
-		defaults.Uses = nil // those of projects
-	} else {
-		if err := in.checkModel(); err != nil {
-			return nil, err
-		}
-		if recorded, err = s.Load(in, &defaults); err != nil {
-			return nil, err
-		}
-		if in.Set["MODEL"] { // another archive has other models
-			defaults.ModelName = ""
-		}
-	}
-
-	if err := console.Complete(&in.Variables, defaults); err != nil {
+	recorded, err := in.complete(s)
+	if err != nil {
 		return nil, err
 	}
-	in.Board = cmp.Or(in.Board, DefaultBoard)
-	in.Input, in.Names = SplitNames(in.Input)
-
-	if !in.Set["OPTIONS"] {
-		if in.Options, err = boards.ParseOptions(defaults.Options); err != nil {
-			return nil, err
-		}
-	}
 	if in.Library {
-		return in, in.completeLibrary(s.Variables)
+		return in, nil
 	}
 
 	in.useBoardOptions()
@@ -168,6 +136,55 @@ func Resolve(s Source) (*Inputs, error) {
 
 	in.dropUnused(s, recorded)
 	return in, in.checkParams()
+}
+
+// choose determines what the user set for this run, and the device and the project's folder, which no project records.
+func (in *Inputs) choose() {
+	in.Device, in.Project = cmp.Or(in.Device, in.Config.Device), cmp.Or(in.Project, in.Config.Project)
+	if d := in.DeskFile.Find(in.Device); d != nil && in.Board == "" {
+		in.Board = d.Board
+	}
+
+	in.NamedBoard = in.Board
+	in.Set = map[string]bool{
+		"BOARD": in.Board != "", "MODEL": in.Model != "", "MODEL_NAME": in.ModelName != "", "TEMPLATE": in.Template != "",
+		"LIBRARIES": len(in.Libraries) > 0, "OPTIONS": len(in.Variables.Options) > 0,
+	}
+}
+
+// complete sets the variables that the user did not set to those that the project records, else to those of
+// boardsmith.json or the default. It reports whether there is a project.
+func (in *Inputs) complete(s Source) (recorded bool, err error) {
+	defaults := in.Config.Choice
+	if in.Library {
+		defaults.Uses = nil // those of projects
+	} else {
+		if err := in.checkModel(); err != nil {
+			return false, err
+		}
+		if recorded, err = s.Load(in, &defaults); err != nil {
+			return false, err
+		}
+		if in.Set["MODEL"] { // another archive has other models
+			defaults.ModelName = ""
+		}
+	}
+
+	if err := console.Complete(&in.Variables, defaults); err != nil {
+		return false, err
+	}
+	in.Board = cmp.Or(in.Board, DefaultBoard)
+	in.Input, in.Names = SplitNames(in.Input)
+
+	if !in.Set["OPTIONS"] {
+		if in.Options, err = boards.ParseOptions(defaults.Options); err != nil {
+			return false, err
+		}
+	}
+	if in.Library {
+		return false, in.completeLibrary(s.Variables)
+	}
+	return recorded, nil
 }
 
 // dropUnused drops options that nobody has set for this run and that this firmware does not use: of boardsmith.json,

@@ -167,7 +167,8 @@ func writeBest(folder string, s *space.Space, c space.Config, others []mlf.File)
 		return err
 	}
 
-	head := bestHead(c)
+	macros, flags := bestMacros(c)
+	head := fmt.Sprintf("// Compiler flags: %s\n%s\n", cmp.Or(strings.Join(flags, " "), "none"), macros)
 	for _, f := range s.Kernel {
 		data := f.Data
 		if strings.HasSuffix(f.Name, ".c") {
@@ -182,12 +183,6 @@ func writeBest(folder string, s *space.Space, c space.Config, others []mlf.File)
 		}
 	}
 	return nil
-}
-
-// bestHead returns the first lines of a C file of the kernel: a comment with the compiler flags, and the macros.
-func bestHead(c space.Config) string {
-	macros, flags := bestMacros(c)
-	return fmt.Sprintf("// Compiler flags: %s\n%s\n", cmp.Or(strings.Join(flags, " "), "none"), macros)
 }
 
 // bestMacros returns the macros of a configuration as lines of C, and its other flags.

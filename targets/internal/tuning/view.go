@@ -141,7 +141,11 @@ func (w *view) lines() []string {
 	all := []string{"tune: " + w.progress(now)}
 
 	for _, name := range slices.Sorted(maps.Keys(w.kinds)) {
-		all = append(all, "  best "+w.bestText(name))
+		text, k := w.bestTime(name), w.kinds[name]
+		if k.first.Time.Median > 0 && k.best.Time.Median > 0 {
+			text += fmt.Sprintf(" (%.2f× the first)", k.first.Time.Median/k.best.Time.Median)
+		}
+		all = append(all, "  best "+text+": "+k.best.ID)
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(w.places)) {
@@ -189,14 +193,6 @@ func (w *view) failures() (counts []string) {
 		counts = append(counts, fmt.Sprintf("%d %s", w.failed[class], class))
 	}
 	return counts
-}
-
-func (w *view) bestText(kind string) string {
-	text, k := w.bestTime(kind), w.kinds[kind]
-	if k.first.Time.Median > 0 && k.best.Time.Median > 0 {
-		text += fmt.Sprintf(" (%.2f× the first)", k.first.Time.Median/k.best.Time.Median)
-	}
-	return text + ": " + k.best.ID
 }
 
 // bestTime returns the best time of a kind of board, with its name if there are several kinds.
