@@ -30,29 +30,35 @@ const LockName = "boardsmith.lock.json"
 
 // A Choice holds the inputs that boardsmith.json can set, for all targets and for each named one. "" means not set.
 type Choice struct {
-	Board     string     `json:"board" var:"BOARD"`
-	Model     string     `json:"model" var:"MODEL"`           // relative to the file's folder; several are separated by commas
-	ModelName string     `json:"model_name" var:"MODEL_NAME"` // of an archive with several models
-	Template  string     `json:"template" var:"TEMPLATE"`     // a name, a path relative to the file's folder, or of a git repository
-	Uses      []string   `json:"uses" var:"LIBRARIES"`        // libraries of the project
-	Project   string     `json:"project" var:"PROJECT"`       // relative to the file's folder
-	Options   OptionList `json:"options" var:"OPTIONS"`
-	Timeout   string     `json:"timeout" var:"TIMEOUT"`
-	Input     string     `json:"input" var:"INPUT"`     // as Model
-	Device    string     `json:"device" var:"DEVICE"`   // as DEVICE
-	Product   string     `json:"product" var:"PRODUCT"` // name of the product in releases
-	Version   string     `json:"version" var:"VERSION"` // of the product
+	// a board's name, or the path of its file relative to this file's folder
+	Board string `json:"board" var:"BOARD"`
+	// a model's archive or description, relative to this file's folder; several are separated by commas
+	Model     string `json:"model" var:"MODEL"`
+	ModelName string `json:"model_name" var:"MODEL_NAME"` // which model of an archive with several
+	// a name, a path relative to this file's folder, or a place in a git repository
+	Template string   `json:"template" var:"TEMPLATE"`
+	Uses     []string `json:"uses" var:"LIBRARIES"`  // the libraries of new projects
+	Project  string   `json:"project" var:"PROJECT"` // the project's folder, relative to this file's folder
+	// the board's options as an object; those for another app of the template have no effect
+	Options OptionList `json:"options" var:"OPTIONS"`
+	Timeout string     `json:"timeout" var:"TIMEOUT"` // limit for one call on the device: 60 (seconds), 2m30s
+	// the input's file, relative to this file's folder; of several models, one for each, separated by commas
+	Input   string `json:"input" var:"INPUT"`
+	Device  string `json:"device" var:"DEVICE"`   // which device of the board: its name in desk.json or its probe's serial
+	Product string `json:"product" var:"PRODUCT"` // name of the product in releases
+	Version string `json:"version" var:"VERSION"` // version of the product
 }
 
 // A Config is boardsmith.json. The zero value is that of a repository without one.
 type Config struct {
 	Choice
-	// folders with boards/ and templates/, relative to the file's folder, or of git repositories
+	// folders with boards/, templates/ and libraries/, relative to this file's folder, or in git repositories
 	Path []string `json:"path"`
-	// folders of templates and libraries by name, relative to the file's folder, or of git repositories
+	// further templates by name, each with its folder relative to this file's, or in a git repository
 	Templates map[string]string `json:"templates"`
-	Libraries map[string]string `json:"libraries"`
-	Targets   map[string]Choice `json:"targets"`
+	Libraries map[string]string `json:"libraries"` // further libraries by name, each with its folder, as templates
+	// by name, what TARGET chooses: an object with any of the fields from board to version
+	Targets map[string]Choice `json:"targets"`
 
 	File string // where it was read from; "" without one
 }

@@ -296,7 +296,8 @@ func comments(t *testing.T, in reflect.Type) map[string]string {
 
 // pages are those with a table of the fields of a kind of file.
 var pages = map[string]string{
-	"library.json": "templates.md", "model.json": "c-models.md", "template.json": "templates.md",
+	"boardsmith.json": "command-line.md",
+	"library.json":    "templates.md", "model.json": "c-models.md", "template.json": "templates.md",
 }
 
 // TestPages checks that the tables of fields are those of the types and their comments. -update writes them.
