@@ -165,8 +165,9 @@ func (in *Inputs) complete(s Source) (recorded bool, err error) {
 		if recorded, err = s.Load(in, &defaults); err != nil {
 			return false, err
 		}
-		if in.Set["MODEL"] { // another archive has other models
-			defaults.ModelName = ""
+		// Another archive has other models; "" is the bundled sample.
+		if in.Set["MODEL"] {
+			defaults.Model, defaults.ModelName = in.Model, ""
 		}
 	}
 

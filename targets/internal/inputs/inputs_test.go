@@ -206,7 +206,7 @@ func TestDefaultApp(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	writeFile(t, filepath.Join(dir, "old", "project.json"), "{}")
-	old := &boardsmithjson.Choice{Board: "host", Options: []string{"arena_kib=3"}}
+	old := &boardsmithjson.Choice{Board: "host", Model: "m.tar", Options: []string{"arena_kib=3"}}
 	for _, c := range []struct {
 		name, variable, value string
 		recorded              *boardsmithjson.Choice
@@ -226,6 +226,10 @@ func TestDefaultApp(t *testing.T) {
 			in, err := resolve(env, Source{Dir: dir, New: boards.Standalone, Load: load})
 			if err != nil || in.Options.App != c.app || filepath.ToSlash(in.Project) != c.project {
 				t.Errorf("%+v, %v", in, err)
+			}
+			// The project's folder is that of the bundled sample, whatever the project there records.
+			if in.Derived && in.Model != "" {
+				t.Errorf("model %s", in.Model)
 			}
 		})
 	}
