@@ -11,7 +11,7 @@
 #define BOARDSMITH_LOG_BYTES 192U  // of stack; longer lines are cut
 #endif
 
-void __attribute__((weak)) TVMLogf(const char* fmt, ...) {
+TVM_WEAK void TVMLogf(const char* fmt, ...) {
   char line[BOARDSMITH_LOG_BYTES];
   va_list args;
   if ((server_active == NULL) || (server_active->transmitter == TRANSMIT_SENDING)) {

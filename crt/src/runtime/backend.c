@@ -59,11 +59,14 @@ int TVMSynchronize(int device_type, int device_id, TVMStreamHandle stream) {
   return 0;
 }
 
+// What a TVMRetValueHandle points to: the arrays of a call's results.
+typedef struct results {
+  TVMValue* values;
+  int* type_codes;
+} results_t;
+
 int TVMCFuncSetReturn(TVMRetValueHandle ret, TVMValue* value, int* type_code, int num_ret) {
-  const struct {
-    TVMValue* values;
-    int* type_codes;
-  }* const to = ret;
+  const results_t* const to = ret;
   for (int i = 0; i < num_ret; i++) {
     to->values[i] = value[i];
     to->type_codes[i] = type_code[i];
