@@ -164,7 +164,8 @@ func TestExporter(t *testing.T) {
 	if len(all) < 50 {
 		t.Fatalf("%s has only the tests %q", folder, all)
 	}
-	for _, name := range drawn.Of(t, "tests of the exporter", all, 6) {
+	args = append(args, "-k", "test_cases") // which draws ONNX's own
+	for _, name := range drawn.Of(t, "tests of the exporter", all, 5) {
 		args = append(args, "-k", name)
 	}
 	relaxPython(t, args...)

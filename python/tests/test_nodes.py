@@ -1,11 +1,12 @@
 """ONNX's own tests of operators: each gives the outputs that ONNX expects, or is refused with its name.
 
-BOARDSMITH_TESTS=soak runs all of them, and otherwise a quarter of each operator's.
+BOARDSMITH_TESTS=full or soak runs all of them; a plain run draws some by SEED, of operators that are rewritten.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import tarfile
 import tempfile
 import unittest
@@ -29,8 +30,8 @@ BOUND = (lambda i, a: False, lambda i, a: a.dtype == np.int64, lambda i, a: a.dt
          lambda i, a: i > 0)  # fmt: skip
 
 
-def cases(every_form):
-    """Returns the cases of tensors whose types archives have: all, or a quarter of each operator's."""
+def cases(plain):
+    """Returns the cases of tensors whose types archives have."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         every = collect_testcases(None)
@@ -42,9 +43,9 @@ def cases(every_form):
             continue
         op = case.model.graph.node[0].op_type
         seen[op] = seen.get(op, 0) + 1
-        if "_expanded" not in case.name and (every_form or seen[op] % 4 == 1):
+        if "_expanded" not in case.name and (not plain or op in rewrites.REWRITES and seen[op] % 4 == 1):
             chosen.append(case)
-    return chosen
+    return random.Random(os.environ.get("SEED", "1")).sample(chosen, 12) if plain else chosen
 
 
 def bound(model, arrays, is_constant):
@@ -87,22 +88,20 @@ class Nodes(unittest.TestCase):
 
     def test_cases(self):
         """Outputs are those that ONNX expects, or the operator is refused. Rewritten ones are right."""
-        every_form = os.environ.get("BOARDSMITH_TESTS", "") == "soak"
+        plain = os.environ.get("BOARDSMITH_TESTS", "") == ""
         right = 0
-        for case in cases(every_form):
+        for case in cases(plain):
             with self.subTest(case.name), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 inputs, wanted = case.data_sets[0]
                 got = self.outputs(case, [array(a) for a in inputs])
                 if isinstance(got, str):
-                    is_rewritten = case.model.graph.node[0].op_type in rewrites.REWRITES
-                    if is_rewritten and not every_form:
-                        self.assertTrue(any(reason in got for reason in REFUSED), got)
+                    self.assertTrue(not plain or any(reason in got for reason in REFUSED), got)
                     continue
                 for value, want in zip(got, wanted, strict=True):
                     np.testing.assert_allclose(value, array(want), rtol=max(case.rtol, 1e-3), atol=1e-5)
                 right += 1
-        self.assertGreater(right, 520 if every_form else 120)
+        self.assertGreater(right, 5 if plain else 520)
 
 
 if __name__ == "__main__":
