@@ -142,8 +142,8 @@ func workspace(r *measure.Result) int64 {
 	return r.Parts[i].RAM
 }
 
-// TestExporter runs the exporter's own tests. Most of them compile networks with TVM, a second or more for each: a plain
-// run draws some tests, a full one runs all.
+// TestExporter runs the exporter's own tests. Most of them compile networks with TVM, a second or more for each: a
+// plain run draws some tests, a full one runs all.
 func TestExporter(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(testkit.Root(t), "python", "tests")
