@@ -237,13 +237,13 @@ __attribute__((noinline)) static result_t arguments_decode(rpc_server_t* s, argu
   return DONE;
 }
 
-// The parts of an answer in the order in which they are sent: words, bytes that lie elsewhere, and the tail.
+// The parts of an answer in the order in which they are sent: words, bytes that lie elsewhere, and the tail. The words
+// and the tail lie outside of it, so that the compiler keeps its members in registers.
 typedef struct reply {
-  uint32_t words[WORDS_HEAD + 13];
   uint32_t* end;  // of the words
   const void* bytes;
   size_t size_bytes;
-  uint64_t tail[2];
+  uint64_t* tail;  // two
   size_t tail_bytes;
 } reply_t;
 
@@ -268,10 +268,10 @@ static void reply_array(reply_t* r, const DLTensor* t) {
   r->size_bytes = 8U * (size_t)(uint32_t)t->ndim;
   r->tail[0] = t->byte_offset;
   r->tail[1] = (uintptr_t)t;
-  r->tail_bytes = sizeof r->tail;
+  r->tail_bytes = 2U * sizeof r->tail[0];
 }
 
-// Adds a value of this type.
+// Adds a value of this type, which is not a null.
 static void reply_value(reply_t* r, const TVMValue* value, uint32_t type) {
   if (type == kTVMNDArrayHandle) {
     reply_array(r, value->v_handle);
@@ -280,7 +280,7 @@ static void reply_value(reply_t* r, const TVMValue* value, uint32_t type) {
   } else if (type == kTVMBytes) {
     const TVMByteArray* const array = value->v_handle;
     reply_bytes(r, array->data, array->size);
-  } else if (type != kTVMNullptr) {
+  } else {
     (void)memcpy(r->end, value, 8);
     r->end += 2;
   }
@@ -289,8 +289,9 @@ static void reply_value(reply_t* r, const TVMValue* value, uint32_t type) {
 // Answers a call: [int type, value], and for an array [int type, tensor, handle]. Frees the result, except the
 // reference to an array of the session, which now belongs to the host.
 static void reply_result(rpc_server_t* s, const TVMValue* value, uint32_t type) {
-  reply_t r;
-  uint32_t* w = &r.words[WORDS_HEAD];
+  uint32_t words[WORDS_HEAD + 13];
+  uint64_t tail[2];
+  uint32_t* w = &words[WORDS_HEAD];
   const bool is_array = (type == kTVMNDArrayHandle);
   // All handles have one type on the wire.
   const bool is_handle = (type - kTVMModuleHandle) <= (kTVMPackedFuncHandle - kTVMModuleHandle);
@@ -308,12 +309,11 @@ static void reply_result(rpc_server_t* s, const TVMValue* value, uint32_t type) 
   w[0] = type;
   w[1] = 0;
 
-  r.end = &w[2];
-  r.bytes = NULL;
-  r.size_bytes = 0;
-  r.tail_bytes = 0;
-  reply_value(&r, value, type);
-  transmit_begin(s, s->header, r.words, (size_t)(r.end - r.words), r.size_bytes + r.tail_bytes);
+  reply_t r = {&w[2], NULL, 0, tail, 0};
+  if (type != kTVMNullptr) {
+    reply_value(&r, value, type);
+  }
+  transmit_begin(s, s->header, words, (size_t)(r.end - words), r.size_bytes + r.tail_bytes);
   transmit_put(s, r.bytes, r.size_bytes);
   transmit_end(s, r.tail, r.tail_bytes);
   boardsmith_result_free(value, (int)type, OWNER_FIRMWARE);
