@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,11 +50,10 @@ func TestBootErrorHasCause(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, c.board, c.tool)
-			p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: d.board, Model: mlftest.Tiny(t, nil)}, d.env)
+			p := generated(t, project.Spec{Board: d.board}, d.env)
 			source := filepath.Join(p.Dir(), "src", "main.c")
-			text, err := os.ReadFile(source)
-			must(t, err)
-			must(t, os.WriteFile(source, bytes.Replace(text, []byte(start), []byte(start+c.code+"\n"), 1), 0o644))
+			text := readFile(t, source)
+			writeFile(t, source, string(bytes.Replace(text, []byte(start), []byte(start+c.code+"\n"), 1)))
 			i := built(t, p)
 			dev := d.attach()
 			for n := range c.flashes { // the second time nothing is written
@@ -71,9 +69,7 @@ func TestBootErrorHasCause(t *testing.T) {
 					t.Errorf("flash %d: %v, %+v", n, err, r)
 				}
 				for _, s := range c.want {
-					if !strings.Contains(err.Error(), s) {
-						t.Errorf("flash %d: the error lacks %q", n, s)
-					}
+					wantError(t, err, "", s)
 				}
 			}
 			d.mustHold(i)
@@ -119,22 +115,22 @@ func TestFaultAtStart(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			spec := project.Spec{Board: c.board, Model: mlftest.Tiny(t, nil), Options: boards.Options{App: c.app}}
-			p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
-			must(t, os.WriteFile(filepath.Join(p.Dir(), "src", "own.c"), []byte(c.code), 0o644))
+			p := generated(t, spec)
+			writeFile(t, filepath.Join(p.Dir(), "src", "own.c"), c.code)
 			source := filepath.Join(p.Dir(), "src", "main.c")
-			text, err := os.ReadFile(source)
-			must(t, err)
+			text := readFile(t, source)
 			at := strings.LastIndex(string(text), "  for (;;) {")
-			must(t, os.WriteFile(source, slices.Concat(text[:at], []byte(c.called), text[at:]), 0o644))
+			writeFile(t, source, string(slices.Concat(text[:at], []byte(c.called), text[at:])))
 			i, d := built(t, p), attachedTo(t, p)
 
+			var err error
 			if c.app == boards.RPC {
 				_, err = d.Open(t.Context(), i)
 			} else {
 				_, err = d.OpenStandalone(t.Context(), i)
 			}
-			if failure.Of(err) != failure.Boot || !errors.As(err, new(*fault.Error)) || failure.Next(err) == "" ||
-				!strings.Contains(err.Error(), c.want) {
+			wantError(t, err, failure.Boot, c.want)
+			if !errors.As(err, new(*fault.Error)) || failure.Next(err) == "" {
 				t.Errorf("%v (%s)", err, failure.Next(err))
 			}
 		})

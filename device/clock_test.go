@@ -4,7 +4,6 @@ package device_test
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,13 +27,12 @@ func TestEmulatedClock(t *testing.T) {
 		"link": {"kind": "qemu", "program": "qemu-system-arm", "args": ["-machine", "mps2-an521"]}}`
 	e := testEnv()
 	e.Path = []string{folder}
-	must(t, os.MkdirAll(filepath.Join(folder, "boards"), 0o755))
-	must(t, os.WriteFile(filepath.Join(folder, "boards", "wrong_an521.json"), []byte(wrong), 0o644))
+	writeFile(t, filepath.Join(folder, "boards", "wrong_an521.json"), wrong)
 	model := mlftest.Tiny(t, nil)
 	for _, app := range []string{boards.RPC, boards.Standalone} {
 		open := func(board string) (clock rpc.Clock, err error) {
 			spec := project.Spec{Board: board, Model: model, Options: boards.Options{App: app}}
-			p := generated(t, filepath.Join(t.TempDir(), "p"), spec, e)
+			p := generated(t, spec, e)
 			i, d := built(t, p), attachedTo(t, p)
 			if app == boards.Standalone {
 				s, err := d.OpenStandalone(t.Context(), i)

@@ -4,26 +4,22 @@ package device_test
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/device/internal/attachedtest"
 	"github.com/boardsmith/boardsmith/internal/attached"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 )
 
 // TestClosedDeviceRefusesUse: a closed device, which others may have leased since, refuses each use.
 func TestClosedDeviceRefusesUse(t *testing.T) {
-	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: mlftest.Tiny(t, nil)})
+	p := generated(t, project.Spec{})
 	i, host := built(t, p), attachedTo(t, p)
 
 	attachedtest.SetPorts(t, attached.Port{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
-	b, err := boards.Find("nucleo_f746zg", nil)
-	must(t, err)
+	b := findBoard(t, "nucleo_f746zg")
 	env := testEnv()
 	env.StateDir, env.Programmer = t.TempDir(), "openocd"
 	env.Tool = func(name string) (string, error) {

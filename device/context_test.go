@@ -21,25 +21,23 @@ import (
 func TestContexts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "p")
 	spec := project.Spec{Board: "host", Model: mlftest.Tiny(t, nil)}
-	p := generated(t, dir, spec)
+	p := generatedIn(t, dir, spec)
 	i, host := built(t, p), attachedTo(t, p)
 	spec.Options.App = boards.Standalone
-	standalone := built(t, generated(t, filepath.Join(t.TempDir(), "standalone"), spec))
+	standalone := built(t, generated(t, spec))
 	session, err := host.Open(t.Context(), i)
 	must(t, err)
 	t.Cleanup(func() { must(t, session.Close(context.Background())) })
 
 	attachedtest.SetPorts(t, attached.Port{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
-	b, err := boards.Find("nucleo_f746zg", nil)
-	must(t, err)
+	b := findBoard(t, "nucleo_f746zg")
 	env := testEnv()
 	env.StateDir, env.Programmer = t.TempDir(), "openocd"
 	env.Tool = func(name string) (string, error) { return name, nil }
 	probed, err := attach(t.Context(), b, "", env)
 	must(t, err)
 	t.Cleanup(func() { must(t, probed.Close()) })
-	chip, err := boards.Find("microbit", nil)
-	must(t, err)
+	chip := findBoard(t, "microbit")
 
 	emulate := func(_ device.EmulatedState, err error) error { return err }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // withBootLoader is an emulated chip of which a boot loader owns the first two sectors.
@@ -55,24 +54,22 @@ func TestFlashBehindBootLoader(t *testing.T) {
 		t.Skip("no python3")
 	}
 	example := filepath.Join("..", "examples", "custom-board", "boards")
-	sign, err := os.ReadFile(filepath.Join(example, "sign.py"))
-	must(t, err)
+	sign := readFile(t, filepath.Join(example, "sign.py"))
 	shelf := boardstest.Shelf(t, map[string]string{"boot.json": withBootLoader, "sign.py": string(sign)})
 	d := deskWith(t, shelf, "boot", "openocd")
 	loader := bootLoader(t, filepath.Join(example, "boot.S"))
 	state := device.EmulatedDir(d.state, "boot")
 	must(t, os.MkdirAll(state, 0o755))
-	must(t, os.WriteFile(filepath.Join(state, "flash.bin"), loader, 0o644))
+	writeFile(t, filepath.Join(state, "flash.bin"), string(loader))
 
-	one := d.image(mlftest.Tiny(t, nil), boards.Options{})
-	two := d.image(mlftest.Tiny(t, nil), boards.Options{ArenaKiB: 63})
+	one := d.image(boards.Options{})
+	two := d.image(boards.Options{ArenaKiB: 63})
 	dev := d.attach()
 	hold := func(i *image.Image) {
 		t.Helper()
 		want := loader
 		if i != nil {
-			bin, err := os.ReadFile(i.Bin)
-			must(t, err)
+			bin := readFile(t, i.Bin)
 			want = append(bytes.Clone(loader), bin...)
 		}
 		flash := d.flash()
@@ -94,7 +91,7 @@ func TestFlashBehindBootLoader(t *testing.T) {
 	if r, err := dev.Flash(t.Context(), two); err != nil || r.Erased != 0 {
 		t.Errorf("again: %+v, %v", r, err)
 	}
-	_, err = dev.Erase(t.Context())
+	_, err := dev.Erase(t.Context())
 	must(t, err)
 	hold(nil)
 	_, err = dev.Flash(t.Context(), one)

@@ -17,7 +17,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/testkit"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -61,7 +60,7 @@ func TestDebugAttachKeepsSession(t *testing.T) {
 		t.Run(programmer, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, "microbit", programmer)
-			i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+			i := d.image(boards.Options{})
 			dev := d.attach()
 			_, err := dev.Flash(t.Context(), i)
 			must(t, err)
@@ -89,7 +88,7 @@ func TestDebugAttachKeepsSession(t *testing.T) {
 // gdb server.
 func TestDebugEmulatorFromFirstInstruction(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "a b,c"), project.Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, nil)})
+	p := generatedIn(t, filepath.Join(t.TempDir(), "a b,c"), project.Spec{Board: "mps2_an385"})
 	i, d := built(t, p), attachedTo(t, p)
 	ctx := testkit.Context(t)
 	for range 2 {

@@ -32,8 +32,8 @@ func TestFlashAfterForeignChanges(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	images := [2]*image.Image{
-		d.image(mlftest.Tiny(t, nil), boards.Options{}),
-		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
+		d.image(boards.Options{}),
+		d.image(boards.Options{OperatorOpt: "O0"}),
 	}
 	d.mustFlash(images[0])
 	dir := filepath.Join(d.state, "ledger")
@@ -55,7 +55,7 @@ func TestFlashAfterForeignChanges(t *testing.T) {
 		}},
 		{"the ledger is invalid", func() {
 			for _, f := range files() {
-				must(t, os.WriteFile(f, []byte("{\"format\":1,\"device\":7}"), 0o644))
+				writeFile(t, f, "{\"format\":1,\"device\":7}")
 			}
 		}},
 		{"the ledger was removed", func() { must(t, os.RemoveAll(dir)) }},
@@ -94,7 +94,7 @@ func TestFlashAfterForeignChanges(t *testing.T) {
 func TestFlashRepairsChangedByte(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	i := d.image(boards.Options{})
 	dev := d.attach()
 	_, err := dev.Flash(t.Context(), i)
 	must(t, err)
@@ -112,7 +112,7 @@ func TestFlashRepairsChangedByte(t *testing.T) {
 func TestInterruptedSectorIsRewritten(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	i := d.image(boards.Options{})
 	d.mustFlash(i)
 	book := ledger.New(filepath.Join(d.state, "ledger"))
 	begin := func(n int) {
@@ -159,22 +159,20 @@ func TestInterruptedSectorIsRewritten(t *testing.T) {
 func TestOpenRefusesChangedFlash(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	i := d.image(boards.Options{})
 	dev := d.attach()
 	_, err := dev.Flash(t.Context(), i)
 	must(t, err)
 	changeLastByte(t, dev, i)
 	_, err = dev.Open(t.Context(), i)
-	if failure.Of(err) != failure.Verify || !strings.Contains(err.Error(), "runs build "+i.ID()+", but its flash has") {
-		t.Errorf("a session opened: %v", err)
-	}
+	wantError(t, err, failure.Verify, "runs build "+i.ID()+", but its flash has")
 }
 
 // TestOpenRefusesOtherChip: no session opens with another chip than the one that was flashed.
 func TestOpenRefusesOtherChip(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	i := d.image(boards.Options{})
 	dev := d.attach()
 	_, err := dev.Flash(t.Context(), i)
 	must(t, err)
@@ -202,7 +200,7 @@ func TestFlashRefusesOtherKindOfChip(t *testing.T) {
 	t.Parallel()
 	for _, tool := range programmers() {
 		d := newDesk(t, "netduinoplus2", tool)
-		i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+		i := d.image(boards.Options{})
 		dev := d.attach()
 		chip := dev.Board().Identification
 		dev.Board().Identification.Values = []boards.Number{0x413, 0x411} // not of the board's chip
@@ -231,7 +229,7 @@ func TestFlashRefusesOtherKindOfChip(t *testing.T) {
 func TestFlashAcceptsSwappedChip(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	i := d.image(boards.Options{})
 	dev := d.attach()
 	for range 2 {
 		if _, err := dev.Flash(t.Context(), i); err != nil {
@@ -247,7 +245,7 @@ func TestFlashAcceptsSwappedChip(t *testing.T) {
 func TestFlashRefusesOtherBoard(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	i := d.image(boards.Options{})
 	d.mustFlash(i)
 	before := d.request(chipkeeper.Request{Do: "status"}).State.Erases
 	probe := chipkeeper.SerialOf(device.EmulatedDir(d.state, d.board))
@@ -298,8 +296,8 @@ func TestFlashWithTwoLedgers(t *testing.T) {
 	second.state = t.TempDir()
 	second.env.StateDir = second.state
 	must(t, os.Symlink(filepath.Join(first.state, "emulated"), filepath.Join(second.state, "emulated")))
-	one, two := first.image(mlftest.Tiny(t, nil), boards.Options{}),
-		first.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+	one, two := first.image(boards.Options{}),
+		first.image(boards.Options{OperatorOpt: "O0"})
 	first.mustFlash(one)
 	second.mustFlash(two)
 	first.mustFlash(one)
@@ -316,8 +314,8 @@ func TestFlashWithTwoLedgers(t *testing.T) {
 func TestFlashReportsWeakCell(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}),
-		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+	one, two := d.image(boards.Options{}),
+		d.image(boards.Options{OperatorOpt: "O0"})
 	d.mustFlash(one)
 	b, err := boards.Find(d.board, d.env.Path)
 	must(t, err)
@@ -360,8 +358,8 @@ func TestFlashReportsStuckErase(t *testing.T) {
 	for _, tool := range programmers() {
 		t.Run(tool, func(t *testing.T) {
 			d := newDesk(t, "microbit", tool)
-			one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}),
-				d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+			one, two := d.image(boards.Options{}),
+				d.image(boards.Options{OperatorOpt: "O0"})
 			d.mustFlash(one)
 			stuck := map[int]bool{}
 			for page := range nrfPages {
@@ -389,8 +387,8 @@ func TestConcurrentFlashesExclude(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	images := [2]*image.Image{
-		d.image(mlftest.Tiny(t, nil), boards.Options{}),
-		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
+		d.image(boards.Options{}),
+		d.image(boards.Options{OperatorOpt: "O0"}),
 	}
 	d.mustFlash(images[0])
 	for round := range drawn.Count(1, 3) {
@@ -456,25 +454,21 @@ func trailingOnes(v byte) (n int) {
 func TestFlashRespectsWearBudget(t *testing.T) {
 	t.Parallel()
 	d := newReservedDesk(t, "openocd")
-	text, err := os.ReadFile(filepath.Join(d.env.Path[0], "boards", "microbit.json"))
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(d.env.Path[0], "boards", "microbit.json"),
-		[]byte(strings.Replace(string(text), `"erase_cycles": 20000`, `"erase_cycles": 3`, 1)), 0o644))
+	text := readFile(t, filepath.Join(d.env.Path[0], "boards", "microbit.json"))
+	writeFile(t, filepath.Join(d.env.Path[0], "boards", "microbit.json"), strings.Replace(string(text), `"erase_cycles": 20000`, `"erase_cycles": 3`, 1))
 	images := [2]*image.Image{
-		d.image(mlftest.Tiny(t, nil), boards.Options{}),
-		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
+		d.image(boards.Options{}),
+		d.image(boards.Options{OperatorOpt: "O0"}),
 	}
 	dev := d.attach()
 	for n := range 3 {
 		r, err := dev.Flash(t.Context(), images[n%2])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if warned := len(r.Warnings) > 0; warned != (n == 2) {
 			t.Errorf("flash %d warned: %q", n, r.Warnings)
 		}
 	}
-	_, err = dev.Flash(t.Context(), images[1])
+	_, err := dev.Flash(t.Context(), images[1])
 	if w := (*device.WearError)(nil); !errors.As(err, &w) {
 		t.Fatalf("a worn sector: %v", err)
 	}
@@ -492,8 +486,8 @@ func TestOnlyBegunErasesAreCounted(t *testing.T) {
 	for _, tool := range programmers() {
 		t.Run(tool, func(t *testing.T) {
 			d := newDesk(t, "microbit", tool)
-			one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}),
-				d.image(mlftest.Tiny(t, nil), boards.Options{RuntimeOpt: "O2"})
+			one, two := d.image(boards.Options{}),
+				d.image(boards.Options{RuntimeOpt: "O2"})
 			d.mustFlash(one)
 			entry := func() ledger.Entry {
 				all, err := ledger.New(filepath.Join(d.state, "ledger")).List()
@@ -569,7 +563,7 @@ func TestFlashesEraseLittle(t *testing.T) {
 	var images []*image.Image
 	for n := range 10 {
 		operator := strings.Replace(mlftest.TinyOperator, "in[i] * 2", fmt.Sprintf("in[i] * %d", 3+n), 1)
-		images = append(images, d.image(mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator}),
+		images = append(images, d.imageOf(mlftest.Operator(t, operator),
 			boards.Options{}))
 	}
 	dev := d.attach()

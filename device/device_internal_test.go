@@ -2,7 +2,6 @@ package device
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,12 +23,12 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	readFile  = testkit.ReadFile
+	wantError = testkit.WantError
+)
 
 // testDesk returns a desk that shares nothing with the user's.
 func testDesk(t *testing.T) *Desk {
@@ -42,8 +41,7 @@ func testDesk(t *testing.T) *Desk {
 
 // TestProgrammerWithoutEffect: a programmer for a board that none writes is an error, in a dry run, too.
 func TestProgrammerWithoutEffect(t *testing.T) {
-	b, err := boards.Find("host", nil)
-	must(t, err)
+	b := findBoard(t, "host")
 	for name, want := range map[string]failure.Class{
 		"jlink": failure.Config, "openocd": failure.Config, "none": "", "": "",
 	} {
@@ -59,8 +57,7 @@ func TestProgrammerWithoutEffect(t *testing.T) {
 
 // TestCloseReleasesOnce: Close releases the lease of its device, and a second one not that of a later device.
 func TestCloseReleasesOnce(t *testing.T) {
-	b, err := boards.Find("nucleo_f746zg", nil)
-	must(t, err)
+	b := findBoard(t, "nucleo_f746zg")
 	attachedtest.SetPorts(t, attached.Port{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
 	k := testDesk(t)
 	k.Programmer, k.Tool = "openocd", func(name string) (string, error) { return name, nil }
@@ -86,8 +83,7 @@ func TestVerifyImage(t *testing.T) {
 	dir := testkit.Link(t, "gcc", `PHDRS { a PT_LOAD; b PT_LOAD; } SECTIONS { .text 0x1000 : { first = .; *(.text) } :a
 		.data 0x1010 : { *(.data) last = .; } :b /DISCARD/ : { *(.note.*) } }`,
 		".text\n.fill 8, 1, 0x11\n.data\n.fill 8, 1, 0x22", "-no-pie", "-Wl,-n,-e0,--build-id=none")
-	file, err := os.ReadFile(filepath.Join(dir, "o.elf"))
-	must(t, err)
+	file := readFile(t, filepath.Join(dir, "o.elf"))
 	i := &image.Image{Path: filepath.Join(dir, "o.elf"), Digest: cachekey.Digest(file), BuildID: [16]byte{1}}
 	i.Landmarks.Parts = []firmware.Place{{Symbol: "first", End: "last"}}
 	crc := func(fill string) uint32 {
@@ -158,8 +154,7 @@ func TestVerifyChip(t *testing.T) {
 // remoteBoard is a board that is reached over TCP at an address, without a probe.
 func remoteBoard(t *testing.T, address string) *boards.Board {
 	t.Helper()
-	b, err := boards.Find("nucleo_f746zg", nil)
-	must(t, err)
+	b := findBoard(t, "nucleo_f746zg")
 	b.Link, b.Flash = boards.Link{Kind: "tcp", Address: address}, boards.Flash{Programmer: "none"}
 	return b
 }
@@ -228,4 +223,11 @@ func TestSilenceCause(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", e, got, want)
 		}
 	}
+}
+
+func findBoard(t *testing.T, name string) *boards.Board {
+	t.Helper()
+	b, err := boards.Find(name, nil)
+	must(t, err)
+	return b
 }

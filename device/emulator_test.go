@@ -18,11 +18,10 @@ import (
 func TestEmulatorMissing(t *testing.T) {
 	t.Parallel()
 	d := &Device{desk: &Desk{}}
-	b, err := boards.Find("mps2_an385", nil)
-	must(t, err)
+	b := findBoard(t, "mps2_an385")
 	b.Link.Program = "qemu-missing"
 	d.board = b
-	_, err = d.openLink(t.Context(), &image.Image{Path: "x"})
+	_, err := d.openLink(t.Context(), &image.Image{Path: "x"})
 	var missing *failure.MissingToolError
 	if !errors.As(err, &missing) || !strings.Contains(missing.NextStep(), "apt-get install qemu-system-arm") {
 		t.Errorf("got %v", err)
@@ -37,8 +36,7 @@ func TestEmulatorMissing(t *testing.T) {
 // compiler needs none.
 func TestMissingToolchainIsListed(t *testing.T) {
 	t.Parallel()
-	b, err := boards.Find("microbit", nil)
-	must(t, err)
+	b := findBoard(t, "microbit")
 	b.Toolchain.CC, b.Toolchain.AR = "no-such-gcc", "no-such-ar"
 	compiler, _, err := MissingTools(t.Context(), b)
 	must(t, err)
@@ -83,8 +81,7 @@ func TestEmulatorVersion(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			name, _ := fakeEmulator(t, c.output)
-			b, err := boards.Find("mps2_an385", nil)
-			must(t, err)
+			b := findBoard(t, "mps2_an385")
 			b.Link.Program, b.Link.MinVersion, b.Link.Install = name, c.needs, "apt-get install qemu, of backports"
 			link, err := (&Device{board: b, desk: &Desk{}}).openLink(t.Context(), &image.Image{Path: "x"})
 			if c.refused == "" {
@@ -107,8 +104,7 @@ func TestEmulatorVersion(t *testing.T) {
 
 // TestEmulatorVersionIsQueriedOnce: a device queries its emulator's version once.
 func TestEmulatorVersionIsQueriedOnce(t *testing.T) {
-	b, err := boards.Find("mps2_an385", nil)
-	must(t, err)
+	b := findBoard(t, "mps2_an385")
 	name, queries := fakeEmulator(t, "QEMU emulator version 10.0.13")
 	b.Link.Program, b.Link.MinVersion = name, "9.1"
 	d := &Device{board: b, desk: &Desk{}}
@@ -147,8 +143,7 @@ func TestEmulatorArgs(t *testing.T) {
 // TestEmulatorErrorHasItsOutput: if an emulator does not support the machine, its message is in the error.
 func TestEmulatorErrorHasItsOutput(t *testing.T) {
 	t.Parallel()
-	b, err := boards.Find("mps2_an385", nil)
-	must(t, err)
+	b := findBoard(t, "mps2_an385")
 	b.Link.Program, b.Link.Args = "sh", []string{"-c", "echo first reason >&2; echo second line >&2; exit 3", "{image}"}
 	link, err := transport.StartProcess(t.Context(),
 		transport.ProcessConfig{Path: "/bin/sh", Args: b.Link.Args[:2], StaysOnEOF: true})
@@ -158,8 +153,5 @@ func TestEmulatorErrorHasItsOutput(t *testing.T) {
 	_, err = dial(t.Context(), func(context.Context) (transport.Link, error) { return link, nil },
 		transport.SessionOptions{})
 	err = d.emulatorError(err, &image.Image{Path: "/x"})
-	if failure.Of(err) != failure.Boot || !strings.Contains(err.Error(), "first reason\nsecond line") ||
-		!strings.Contains(failure.Next(err), "cd / && sh") {
-		t.Errorf("got %v (%s)", err, failure.Next(err))
-	}
+	wantError(t, err, failure.Boot, "first reason\nsecond line", "cd / && sh")
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // TestEraseSkipsBlankAndReserved: Erase erases the sectors that are not blank, leaves reserved ones, and records the
@@ -23,7 +22,7 @@ func TestEraseSkipsBlankAndReserved(t *testing.T) {
 	for _, tool := range programmers() {
 		t.Run(tool, func(t *testing.T) {
 			d := newReservedDesk(t, tool)
-			i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+			i := d.image(boards.Options{})
 			dev := d.attach()
 			first, err := dev.Flash(t.Context(), i)
 			must(t, err)
@@ -70,11 +69,9 @@ func TestEraseSkipsBlankAndReserved(t *testing.T) {
 			}
 		})
 	}
-	b, err := boards.Find("host", nil)
-	must(t, err)
+	b := findBoard(t, "host")
 	dev, err := attach(t.Context(), b, "", testEnv())
 	must(t, err)
-	if _, err := dev.Erase(t.Context()); failure.Of(err) != failure.Config {
-		t.Errorf("a board without flash: %v", err)
-	}
+	_, err = dev.Erase(t.Context())
+	wantError(t, err, failure.Config)
 }

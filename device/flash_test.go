@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -48,8 +47,7 @@ var flashers = map[string]string{
 // newDesk returns a desk with a shipped board that is programmed through an emulated probe.
 func newDesk(t *testing.T, name, tool string) *desk {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "boards", name+".json"))
-	must(t, err)
+	text := readFile(t, filepath.Join("..", "boards", name+".json"))
 	board := strings.Replace(string(text), `"flash": {"programmer": "none"}`, flashers[name], 1)
 	path := boardstest.Shelf(t, map[string]string{name + ".json": strings.Replace(board, "{", `{"replaces": true,`, 1)})
 	return deskWith(t, path, name, tool)
@@ -93,22 +91,26 @@ func programmerPath(tool string) (string, error) {
 	return testkit.FindTool(tool)
 }
 
+// image returns the smallest model's firmware.
+func (d *desk) image(o boards.Options) *image.Image {
+	d.t.Helper()
+	return d.imageOf(mlftest.Tiny(d.t, nil), o)
+}
+
 // images are what this package's desks have built: a function of a result for each board, model and options.
 var images sync.Map
 
-// image returns a model's firmware for the board on the desk, with options. Equal ones are built once for all desks: no
-// test changes its files.
-func (d *desk) image(model string, o boards.Options) *image.Image {
+// imageOf returns a model's firmware for the board on the desk, with options. Equal ones are built once for all desks:
+// no test changes its files.
+func (d *desk) imageOf(model string, o boards.Options) *image.Image {
 	d.t.Helper()
-	board, err := os.ReadFile(filepath.Join(d.env.Path[0], "boards", d.board+".json"))
-	must(d.t, err)
-	archive, err := os.ReadFile(model)
-	must(d.t, err)
+	board := readFile(d.t, filepath.Join(d.env.Path[0], "boards", d.board+".json"))
+	archive := readFile(d.t, model)
 	key := sha256.Sum256(fmt.Appendf(nil, "%q %q %+v", board, archive, o))
 
 	build, _ := images.LoadOrStore(key, sync.OnceValues(func() (*image.Image, error) {
 		folder := filepath.Join(filepath.Dir(leaseDir), fmt.Sprintf("%x", key[:8]))
-		p, err := generate(d.t.Context(), folder, project.Spec{Board: d.board, Model: model, Options: o}, d.env)
+		p, err := generateIn(d.t.Context(), folder, project.Spec{Board: d.board, Model: model, Options: o}, d.env)
 		if err != nil {
 			return nil, err
 		}
@@ -152,10 +154,7 @@ func (d *desk) request(q chipkeeper.Request) chipkeeper.Answer {
 func (d *desk) flash() []byte {
 	d.t.Helper()
 	d.request(chipkeeper.Request{Do: "save"})
-	data, err := os.ReadFile(filepath.Join(device.EmulatedDir(d.state, d.board), "flash.bin"))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	data := readFile(d.t, filepath.Join(device.EmulatedDir(d.state, d.board), "flash.bin"))
 	return data
 }
 
@@ -227,8 +226,8 @@ func TestFlashWritesWhatDiffers(t *testing.T) {
 		for _, tool := range []string{"pyocd", "openocd"}[:drawn.Count(1, 2)] {
 			t.Run(board+"/"+tool, func(t *testing.T) {
 				d := newDesk(t, board, tool)
-				one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}),
-					d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+				one, two := d.image(boards.Options{}),
+					d.image(boards.Options{OperatorOpt: "O0"})
 				dev := d.attach()
 				for n, step := range []struct {
 					image  *image.Image
@@ -268,7 +267,7 @@ func TestFlashWritesWhatDiffers(t *testing.T) {
 func TestFlashRefusesAnswerOfOtherChip(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	i := d.image(boards.Options{})
 	dev := d.attach()
 	_, err := dev.Flash(t.Context(), i)
 	must(t, err)

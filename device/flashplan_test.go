@@ -7,26 +7,23 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/device/internal/flashplan"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 )
 
 // TestChecksumSkipsGap: a checksum covers the two parts and skips the gap between them, as the firmware does.
 func TestChecksumSkipsGap(t *testing.T) {
 	t.Parallel()
-	b, err := boards.Find("microbit", nil)
-	must(t, err)
+	b := findBoard(t, "microbit")
 	compiler, _, err := device.MissingTools(t.Context(), b)
 	must(t, err)
 	if len(compiler) > 0 {
 		t.Skip(compiler[0])
 	}
-	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: b.Name, Model: mlftest.Tiny(t, nil)})
+	p := generated(t, project.Spec{Board: b.Name})
 	i := built(t, p)
 	img, err := flashplan.ContentOf(b, i)
 	must(t, err)
@@ -43,8 +40,7 @@ func TestChecksumSkipsGap(t *testing.T) {
 	if gap != 1 {
 		t.Errorf("%d gaps", gap)
 	}
-	bin, err := os.ReadFile(strings.TrimSuffix(i.Path, ".elf") + ".bin")
-	must(t, err)
+	bin := readFile(t, strings.TrimSuffix(i.Path, ".elf")+".bin")
 	for _, s := range img.Sectors {
 		offset := s.Addr - uint64(b.Memory[0].Origin)
 		n := min(s.Size, uint64(len(bin))-offset)
@@ -57,12 +53,10 @@ func TestChecksumSkipsGap(t *testing.T) {
 	}
 	broken := *i
 	broken.Path = filepath.Join(t.TempDir(), "x.elf")
-	data, err := os.ReadFile(i.Path)
-	must(t, err)
+	data := readFile(t, i.Path)
 	data = bytes.ReplaceAll(data, []byte("bare_resident_end"), []byte("bare_resident_exd"))
 	must(t, os.WriteFile(broken.Path, data, 0o600))
 	broken.Digest = cachekey.Digest(data)
-	if _, err := flashplan.ContentOf(b, &broken); failure.Of(err) != failure.Config {
-		t.Errorf("an image without the symbols of its parts: %v", err)
-	}
+	_, err = flashplan.ContentOf(b, &broken)
+	wantError(t, err, failure.Config)
 }

@@ -31,7 +31,7 @@ import (
 // rebuilt builds a project, and builds it again with another option into the same folder.
 func rebuilt(t *testing.T, s project.Spec, e env, o boards.Options) (first, second *image.Image) {
 	t.Helper()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), s, e)
+	p := generated(t, s, e)
 	first = built(t, p)
 	s.Options = o
 	must(t, p.Generate(t.Context(), s))
@@ -50,8 +50,7 @@ func TestImageOutlastsItsFile(t *testing.T) {
 	env.Cache = cache.New(t.TempDir(), cache.Options{})
 	first, second := rebuilt(t, project.Spec{Board: "host", Model: mlftest.Tiny(t, nil)}, env,
 		boards.Options{OperatorOpt: "O0"})
-	b, err := boards.Find("host", nil)
-	must(t, err)
+	b := findBoard(t, "host")
 	d, err := attach(t.Context(), b, "", env)
 	must(t, err)
 	for _, i := range []*image.Image{first, second} {
@@ -76,14 +75,10 @@ func TestImageOutlastsItsFile(t *testing.T) {
 	}
 	path, _ := env.Cache.Image(list[0])
 	must(t, os.Truncate(path, 1000))
-	if _, err := d.Flash(t.Context(), first); failure.Of(err) != failure.Config ||
-		!strings.Contains(err.Error(), "is no longer") {
-		t.Errorf("with a truncated entry: %v", err)
-	}
-	if _, err := env.images().Find(first.ID()); failure.Of(err) != failure.Config ||
-		!strings.Contains(err.Error(), "not in the cache") {
-		t.Errorf("afterwards: %v", err)
-	}
+	_, err = d.Flash(t.Context(), first)
+	wantError(t, err, failure.Config, "is no longer")
+	_, err = env.images().Find(first.ID())
+	wantError(t, err, failure.Config, "not in the cache")
 	for _, bad := range []string{"", "12345", "xyzxyz", strings.Repeat("0", 65), first.Digest + "/../x"} {
 		if _, err := env.images().Find(bad); failure.Of(err) != failure.Config {
 			t.Errorf("%q: %v", bad, err)
@@ -105,9 +100,8 @@ func TestAmbiguousImagePrefix(t *testing.T) {
 		must(t, os.WriteFile(i.Path, data, 0o600))
 		env.images().Keep(i)
 	}
-	if _, err := env.images().Find("abababab"); err == nil || !strings.Contains(err.Error(), "beginning of 2 images") {
-		t.Errorf("%v", err)
-	}
+	_, err := env.images().Find("abababab")
+	wantError(t, err, "", "beginning of 2 images")
 }
 
 // minimalELF returns the smallest ELF file: this system's header, without sections.
@@ -126,10 +120,9 @@ func TestHoldsByAnswerOrLedger(t *testing.T) {
 	first, _ := rebuilt(t, project.Spec{Board: "microbit", Model: mlftest.Tiny(t, nil)}, d.env,
 		boards.Options{OperatorOpt: "O0"})
 	dev := d.attach()
-	if _, err := dev.CurrentImage(t.Context()); failure.Of(err) != failure.Verify {
-		t.Errorf("of a new chip: %v", err)
-	}
-	_, err := dev.Flash(t.Context(), first)
+	_, err := dev.CurrentImage(t.Context())
+	wantError(t, err, failure.Verify)
+	_, err = dev.Flash(t.Context(), first)
 	must(t, err)
 	d.mustHold(mustHoldImage(t, dev, first))
 	port := *dev.Port()
@@ -175,7 +168,7 @@ func TestFlashLogsEarlierFault(t *testing.T) {
 	broken := strings.Replace(mlftest.TinyOperator, "return 0;", "return *(volatile int*)0x18000000U;", 1)
 	first, second := rebuilt(t, project.Spec{
 		Board: "microbit",
-		Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken}),
+		Model: mlftest.Operator(t, broken),
 	}, d.env,
 		boards.Options{OperatorOpt: "O0"})
 	dev := d.attach()
@@ -218,19 +211,14 @@ func TestFlashLogsEarlierFault(t *testing.T) {
 // replaced is an error.
 func TestContentOfChecksDigest(t *testing.T) {
 	t.Parallel()
-	b, err := boards.Find("microbit", nil)
+	b := findBoard(t, "microbit")
+	i := built(t, generated(t, project.Spec{Board: "microbit"}))
+	_, err := flashplan.ContentOf(b, i)
 	must(t, err)
-	i := built(t, generated(t, filepath.Join(t.TempDir(), "p"),
-		project.Spec{Board: "microbit", Model: mlftest.Tiny(t, nil)}))
-	_, err = flashplan.ContentOf(b, i)
-	must(t, err)
-	data, err := os.ReadFile(i.Path)
-	must(t, err)
+	data := readFile(t, i.Path)
 	at := bytes.LastIndex(data, i.BuildID[:])
 	data[at-1] ^= 1
-	must(t, os.WriteFile(i.Path, data, 0o644))
-	if _, err := flashplan.ContentOf(b, i); failure.Of(err) != failure.Config ||
-		!strings.Contains(err.Error(), "is no longer") {
-		t.Errorf("%v", err)
-	}
+	writeFile(t, i.Path, string(data))
+	_, err = flashplan.ContentOf(b, i)
+	wantError(t, err, failure.Config, "is no longer")
 }

@@ -30,7 +30,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // killPoints is how many moments of a flash there are for each tool, of which a run draws some. A full one has several
@@ -81,8 +80,8 @@ func TestFlashSurvivesKill(t *testing.T) {
 			shelf := reservedShelf(t)
 			first := deskWith(t, shelf, "microbit", tool)
 			images := [2]*image.Image{
-				first.image(mlftest.Tiny(t, nil), boards.Options{}),
-				first.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
+				first.image(boards.Options{}),
+				first.image(boards.Options{OperatorOpt: "O0"}),
 			}
 			first.mustFlash(images[0])
 			first.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{}})
@@ -143,8 +142,8 @@ func TestFlashSurvivesKill(t *testing.T) {
 func TestLeaseOutlastsKilledHost(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}),
-		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+	one, two := d.image(boards.Options{}),
+		d.image(boards.Options{OperatorOpt: "O0"})
 	d.mustFlash(one)
 	real, err := programmerPath("openocd")
 	must(t, err)
@@ -224,8 +223,7 @@ func newReservedDesk(t *testing.T, tool string) *desk {
 // reservedShelf returns a search path with that board.
 func reservedShelf(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "boards", "microbit.json"))
-	must(t, err)
+	text := readFile(t, filepath.Join("..", "boards", "microbit.json"))
 	board := strings.Replace(string(text), `"flash": {"programmer": "none"}`, flashers["microbit"], 1)
 	board = strings.Replace(board, `"inherits": "chip/nrf51822",`, `"inherits": "chip/nrf51822", "replaces": true, "memory": [
     {"name": "flash", "origin": "0x00000000", "size": "0x0003C000", "exec": true, "nonvolatile": true, "sectors": [{"count": 240, "size": 1024}], "erase_cycles": 20000},
@@ -430,7 +428,7 @@ func TestEmulatorKilled(t *testing.T) {
 		t.Run(how.String(), func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, "microbit", "openocd")
-			i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+			i := d.image(boards.Options{})
 			dev := d.attach()
 			_, err := dev.Flash(t.Context(), i)
 			must(t, err)

@@ -13,7 +13,6 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // TestMonitorShowsStandaloneLines: Monitor of standalone firmware on a board that keeps its image shows the firmware's
@@ -21,7 +20,7 @@ import (
 func TestMonitorShowsStandaloneLines(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	standalone := d.image(mlftest.Tiny(t, nil), boards.Options{App: boards.Standalone})
+	standalone := d.image(boards.Options{App: boards.Standalone})
 	dev := d.attach()
 	_, err := dev.Flash(t.Context(), standalone)
 	must(t, err)
@@ -52,21 +51,16 @@ func TestMonitorShowsStandaloneLines(t *testing.T) {
 		t.Errorf("recorded %s", got)
 	}
 	err = dev.Monitor(t.Context(), nil, device.Monitoring{Baud: -1})
-	if failure.Of(err) != failure.Config {
-		t.Errorf("a negative rate: %v", err)
-	}
+	wantError(t, err, failure.Config)
 }
 
 // TestMonitorBaudNeedsSerialPort: only a serial port has a rate.
 func TestMonitorBaudNeedsSerialPort(t *testing.T) {
 	t.Parallel()
-	host, err := boards.Find("host", nil)
-	must(t, err)
+	host := findBoard(t, "host")
 	d, err := testEnv().desk().Attach(t.Context(), host, "")
 	must(t, err)
 	defer d.Close()
 	err = d.Monitor(t.Context(), nil, device.Monitoring{Baud: 9600})
-	if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "Monitoring.Baud") {
-		t.Errorf("%v (%s)", err, failure.Next(err))
-	}
+	wantError(t, err, failure.Config, "Monitoring.Baud")
 }

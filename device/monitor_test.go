@@ -71,7 +71,6 @@ func TestReplay(t *testing.T) {
 			t.Errorf("%s: %v\n%s", damage, err, got)
 		}
 	}
-	if _, err := replayed(""); failure.Of(err) != failure.Config {
-		t.Errorf("empty: %v", err)
-	}
+	_, err = replayed("")
+	wantError(t, err, failure.Config)
 }

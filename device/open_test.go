@@ -25,7 +25,7 @@ import (
 // TestRunStartsOneProcess: an open device of board host is one process, whose functions can be called.
 func TestRunStartsOneProcess(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
+	p := generated(t, project.Spec{})
 	s, err := p.Run(t.Context(), testEnv().desk(), "")
 	must(t, err)
 	rpctest.CallTwice(t, s)
@@ -46,7 +46,7 @@ func attachedTo(t *testing.T, p *project.Project) *device.Device {
 // TestOpenTwiceLeavesNoProcess: a process can be opened again after its session was closed, and none is left.
 func TestOpenTwiceLeavesNoProcess(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
+	p := generated(t, project.Spec{})
 	i, d := built(t, p), attachedTo(t, p)
 	r, err := d.Flash(t.Context(), i)
 	if err != nil || r.Wrote != 0 || r.Reason == "" {
@@ -82,7 +82,7 @@ func running(t *testing.T, program string) (list []string) {
 // TestFirmwareFunctions: the firmware's own functions return build id, CRC and checksum, and reject wrong arguments.
 func TestFirmwareFunctions(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
+	p := generated(t, project.Spec{})
 	s, err := p.Run(t.Context(), testEnv().desk(), "")
 	must(t, err)
 	defer s.Close(t.Context())
@@ -117,7 +117,7 @@ func TestFirmwareFunctions(t *testing.T) {
 // TestResetEndsSession: if the firmware resets itself, the session ends with ErrTerminated.
 func TestResetEndsSession(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
+	p := generated(t, project.Spec{})
 	s, err := p.Run(t.Context(), testEnv().desk(), "")
 	must(t, err)
 	defer s.Close(t.Context())
@@ -132,38 +132,32 @@ func TestResetEndsSession(t *testing.T) {
 // TestOpenRefusesWrongImage: another build, a lost file, and an image of another board are refused.
 func TestOpenRefusesWrongImage(t *testing.T) {
 	t.Parallel()
-	first := generated(t, filepath.Join(t.TempDir(), "first"), project.Spec{Model: mlftest.Tiny(t, nil)})
-	second := generated(t, filepath.Join(t.TempDir(), "second"),
-		project.Spec{Model: mlftest.Tiny(t,
-			map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "int other; // other\n"})})
+	first := generated(t, project.Spec{})
+	second := generated(t, project.Spec{Model: mlftest.Tiny(t,
+		map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "int other; // other\n"})})
 	i, j, d := built(t, first), built(t, second), attachedTo(t, first)
 
 	swapped := *i // as if the wrong file had been flashed
 	swapped.Path, swapped.Digest = j.Path, j.Digest
 	_, err := d.Open(t.Context(), &swapped)
-	if failure.Of(err) != failure.Verify || !strings.Contains(err.Error(), "build "+j.ID()+", not build "+i.ID()) {
-		t.Errorf("another build runs: %v", err)
-	}
+	wantError(t, err, failure.Verify, "build "+j.ID()+", not build "+i.ID())
 	source := filepath.Join(first.Dir(), "src", "main.c")
 	appendTo(t, source, "extern int changed;\nint changed;\n")
 	k := built(t, first)
 	lost := *i
 	lost.Digest = strings.Repeat("0", len(i.Digest))
-	if _, err := d.Open(t.Context(), &lost); failure.Of(err) != failure.Config {
-		t.Errorf("an image whose file is a later build's, and which no cache has: %v", err)
-	}
+	_, err = d.Open(t.Context(), &lost)
+	wantError(t, err, failure.Config)
 	s, err := d.Open(t.Context(), k)
 	must(t, err)
 	must(t, s.Close(t.Context()))
 
 	elsewhere := *k
 	elsewhere.Board = "nucleo"
-	if _, err := d.Flash(t.Context(), &elsewhere); failure.Of(err) != failure.Config {
-		t.Errorf("flashed an image of another board: %v", err)
-	}
-	if _, err := attach(t.Context(), first.Board(), "serial-3", testEnv()); failure.Of(err) != failure.Config {
-		t.Errorf("attached a process by a serial number: %v", err)
-	}
+	_, err = d.Flash(t.Context(), &elsewhere)
+	wantError(t, err, failure.Config)
+	_, err = attach(t.Context(), first.Board(), "serial-3", testEnv())
+	wantError(t, err, failure.Config)
 }
 
 // TestAbortIsFault: if the firmware aborts, the error names operator and line, and the session continues with the
@@ -172,8 +166,7 @@ func TestAbortIsFault(t *testing.T) {
 	t.Parallel()
 	aborts := strings.Replace(mlftest.TinyOperator, "return 0;",
 		"extern void TVMPlatformAbort(int); TVMPlatformAbort(0x1234); return 0;", 1)
-	p := generated(t, filepath.Join(t.TempDir(), "p"),
-		project.Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": aborts})})
+	p := generated(t, project.Spec{Model: mlftest.Operator(t, aborts)})
 	s, err := p.Run(t.Context(), testEnv().desk(), "")
 	must(t, err)
 	defer s.Close(t.Context())
@@ -203,7 +196,7 @@ func TestAbortIsFault(t *testing.T) {
 // and fails if its output is full.
 func TestProcessEndsWithInput(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
+	p := generated(t, project.Spec{})
 	i := built(t, p)
 	cmd := exec.Command(i.Path)
 	in, err := cmd.StdinPipe()
@@ -245,11 +238,10 @@ func TestProcessEndsWithInput(t *testing.T) {
 // TestLinkOutlastsSessions: several sessions can use a raw link one after the other; closing the link ends the process.
 func TestLinkOutlastsSessions(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
+	p := generated(t, project.Spec{})
 	i, d := built(t, p), attachedTo(t, p)
-	if _, err := d.Link(t.Context(), nil); failure.Of(err) != failure.Config {
-		t.Errorf("without an image: %v", err)
-	}
+	_, err := d.Link(t.Context(), nil)
+	wantError(t, err, failure.Config)
 	link, err := d.Link(t.Context(), i)
 	must(t, err)
 	for range 2 {

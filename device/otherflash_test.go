@@ -5,7 +5,6 @@ package device_test
 import (
 	"bytes"
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,8 +32,7 @@ const twoFlashes = `"replaces": true, "inherits": "chip/nrf51822", "memory": [
 // otherFlashShelf is a search path with a microbit of two flashes.
 func otherFlashShelf(t *testing.T, memory string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "boards", "microbit.json"))
-	must(t, err)
+	text := readFile(t, filepath.Join("..", "boards", "microbit.json"))
 	board := strings.Replace(string(text), `"flash": {"programmer": "none"}`, flashers["microbit"], 1)
 	board = strings.Replace(board, `"inherits": "chip/nrf51822",`, memory, 1)
 	return boardstest.Shelf(t, map[string]string{"microbit.json": board})
@@ -48,7 +46,7 @@ func TestChecksumDecidesUnreadableFlash(t *testing.T) {
 	}
 	t.Parallel()
 	d := deskWith(t, otherFlashShelf(t, twoFlashes), "microbit", "openocd")
-	i := d.image(mlftest.Path(t, "sine.aot_packed"), boards.Options{})
+	i := d.imageOf(mlftest.Path(t, "sine.aot_packed"), boards.Options{})
 	dev := d.attach()
 	r, err := dev.Flash(t.Context(), i)
 	must(t, err)
@@ -83,17 +81,16 @@ func (d *desk) damage(at int) {
 	dir := device.EmulatedDir(d.state, d.board)
 	must(d.t, chipkeeper.Down(context.Background(), dir))
 	name := filepath.Join(dir, "flash.bin")
-	data, err := os.ReadFile(name)
-	must(d.t, err)
+	data := readFile(d.t, name)
 	data[at] ^= 0xFF
-	must(d.t, os.WriteFile(name, data, 0o644))
+	writeFile(d.t, name, string(data))
 }
 
 // TestRegionNamesProgrammer: only a programmer that the region names writes to it, and it does not read it back.
 func TestRegionNamesProgrammer(t *testing.T) {
 	t.Parallel()
 	d := deskWith(t, otherFlashShelf(t, twoFlashes), "microbit", "openocd")
-	i := d.image(mlftest.Path(t, "sine.aot_packed"), boards.Options{})
+	i := d.imageOf(mlftest.Path(t, "sine.aot_packed"), boards.Options{})
 	commands := func(shelf string) (string, error) {
 		b, err := boards.Find("microbit", []string{shelf})
 		must(t, err)
@@ -113,9 +110,8 @@ func TestRegionNamesProgrammer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			const shipped = `, "verify": "firmware", "programmer": "openocd"`
 			shelf := otherFlashShelf(t, strings.Replace(twoFlashes, shipped, c.region, 1))
-			if _, err := commands(shelf); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.want) {
-				t.Error(err)
-			}
+			_, err := commands(shelf)
+			wantError(t, err, failure.Config, c.want)
 		})
 	}
 }

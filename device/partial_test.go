@@ -13,9 +13,7 @@ import (
 func TestPartialBoardIsRefused(t *testing.T) {
 	t.Parallel()
 	b, err := boards.Find("zephyr/nucleo_f746zg", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	desk := &device.Desk{StateDir: t.TempDir()}
 	for name, do := range map[string]func() error{
 		"Attach": func() error { _, err := desk.Attach(t.Context(), b, ""); return err },

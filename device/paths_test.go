@@ -25,8 +25,7 @@ import (
 // writeBelow writes a file with its folders.
 func writeBelow(t *testing.T, name, text string) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
-	must(t, os.WriteFile(name, []byte(text), 0o644))
+	writeFile(t, name, text)
 }
 
 // relativeHome makes a folder the working folder, by a symbolic link with a space in its name. It holds a board, a
@@ -37,8 +36,7 @@ func relativeHome(t *testing.T, from string) {
 	must(t, os.Symlink(t.TempDir(), home))
 	crt, err := filepath.Abs("../crt")
 	must(t, err)
-	board, err := os.ReadFile(filepath.Join("..", "boards", from+".json"))
-	must(t, err)
+	board := readFile(t, filepath.Join("..", "boards", from+".json"))
 	template, archive := os.DirFS(filepath.Join(testkit.Root(t), "templates", "baremetal")), mlftest.Tiny(t, nil)
 	t.Chdir(home)
 	writeBelow(t, "own boards/boards/mine.json", string(board))

@@ -16,7 +16,6 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // powered is a device whose desk.json has a command for its power.
@@ -47,10 +46,10 @@ func TestPowerIsCycledOnce(t *testing.T) {
 	}
 	d := newDesk(t, "microbit", "openocd")
 	dir := t.TempDir()
-	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	i := d.image(boards.Options{})
 	ran, link := filepath.Join(dir, "ran"), filepath.Join(dir, "tty")
 	dev := d.powered(fmt.Sprintf("echo x >>%s; ln -sf $(cat %s.to) %s", ran, link, link))
-	must(t, os.WriteFile(link+".to", []byte(*dev.Port()), 0o644))
+	writeFile(t, link+".to", *dev.Port())
 
 	if _, err := dev.Open(t.Context(), i); failure.Of(err) != failure.Boot { // a chip without firmware
 		t.Errorf("an erased chip: %v", err)
@@ -78,7 +77,7 @@ func TestPowerCycleRescuesFlash(t *testing.T) {
 	}
 	d := newDesk(t, "microbit", "openocd")
 	dir := t.TempDir()
-	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	i := d.image(boards.Options{})
 	ran, back := filepath.Join(dir, "ran"), filepath.Join(dir, "back")
 	dev := d.powered(fmt.Sprintf("echo x >>%s; for i in $(seq 200); do [ -e %s ] && exit 0; sleep 0.05; done; exit 1",
 		ran, back))
@@ -116,9 +115,8 @@ func TestPowerCycleReportsCommand(t *testing.T) {
 		t.Errorf("the command ran %d times", n)
 	}
 	must(t, dev.Close())
-	if _, err := dev.PowerCycle(t.Context()); failure.Of(err) != failure.Internal {
-		t.Errorf("of a closed device: %v", err)
-	}
+	_, err := dev.PowerCycle(t.Context())
+	wantError(t, err, failure.Internal)
 	dev = d.powered("")
 	if done, err := dev.PowerCycle(t.Context()); done || err != nil {
 		t.Errorf("without a command: %v, %v", done, err)
@@ -133,13 +131,12 @@ func TestPowerCycleReportsCommand(t *testing.T) {
 func TestFailedPowerCommandKeepsError(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	i := d.image(boards.Options{})
 	var log bytes.Buffer
 	d.env.Log = hclog.New(&hclog.LoggerOptions{Output: io.MultiWriter(t.Output(), &log)})
 	dev := d.powered("exit 3")
-	if _, err := dev.Open(t.Context(), i); failure.Of(err) != failure.Boot {
-		t.Errorf("%v", err)
-	}
+	_, err := dev.Open(t.Context(), i)
+	wantError(t, err, failure.Boot)
 	if !strings.Contains(log.String(), "its power was not cycled") || !strings.Contains(log.String(), "exit status 3") {
 		t.Errorf("logged %q", log.String())
 	}

@@ -77,8 +77,7 @@ var emulatedCalls = map[string]func(*device.Desk, context.Context, *boards.Board
 // TestEmulatedCallsRefuseRealBoard: a board whose chip is not emulated is refused.
 func TestEmulatedCallsRefuseRealBoard(t *testing.T) {
 	k := &device.Desk{StateDir: t.TempDir(), LeaseDir: t.TempDir(), Probes: emulated.Probes()}
-	b, err := boards.Find("host", nil)
-	must(t, err)
+	b := findBoard(t, "host")
 	for name, do := range emulatedCalls {
 		t.Run(name, func(t *testing.T) {
 			_, err := do(k, t.Context(), b)
@@ -107,8 +106,7 @@ func (p fakeProbes) Stop(context.Context, string) error { return errNotStopped }
 
 // TestStopEmulated: only a running chip is stopped, and errors of the probe are returned.
 func TestStopEmulated(t *testing.T) {
-	b, err := boards.Find("microbit", nil)
-	must(t, err)
+	b := findBoard(t, "microbit")
 	broken := errors.New("no answer")
 	for _, c := range []struct {
 		name   string
@@ -132,8 +130,7 @@ func TestStopEmulated(t *testing.T) {
 // TestEmulatedBoardNeedsProbes: the error for an emulated board on a desk without Probes names the package and the
 // field.
 func TestEmulatedBoardNeedsProbes(t *testing.T) {
-	b, err := boards.Find("microbit", nil)
-	must(t, err)
+	b := findBoard(t, "microbit")
 	k := &device.Desk{StateDir: t.TempDir(), LeaseDir: t.TempDir()}
 	must(t, os.MkdirAll(device.EmulatedDir(k.StateDir, b.Name), 0o755)) // by another program
 	calls := map[string]func() error{
@@ -145,9 +142,7 @@ func TestEmulatedBoardNeedsProbes(t *testing.T) {
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
 			err := call()
-			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), b.Name) {
-				t.Errorf("%v of class %s", err, failure.Of(err))
-			}
+			wantError(t, err, failure.Config, b.Name)
 			if next := failure.Next(err); !strings.Contains(next, "device/emulated") || !strings.Contains(next, "Probes") {
 				t.Errorf("the next step is %q", next)
 			}

@@ -24,8 +24,7 @@ import (
 // realBoard is a board on USB, with a desk whose programmer is OpenOCD.
 func realBoard(t *testing.T) (*boards.Board, *Desk) {
 	t.Helper()
-	b, err := boards.Find("nucleo_f746zg", nil)
-	must(t, err)
+	b := findBoard(t, "nucleo_f746zg")
 	k := testDesk(t)
 	k.Programmer, k.Tool = "openocd", func(name string) (string, error) { return name, nil }
 	return b, k

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
@@ -30,14 +27,12 @@ func TestRTTRanges(t *testing.T) {
 	compiled := func(source string) *image.Image {
 		dir := t.TempDir()
 		file, object := filepath.Join(dir, "x.c"), filepath.Join(dir, "x.o")
-		must(t, os.WriteFile(file, []byte(source), 0o644))
+		writeFile(t, file, source)
 		must(t, exec.Command(cc, "-c", "-o", object, file).Run())
-		data, err := os.ReadFile(object)
-		must(t, err)
+		data := readFile(t, object)
 		return &image.Image{Path: object, Digest: cachekey.Digest(data)}
 	}
-	b, err := boards.Find("microbit", nil)
-	must(t, err)
+	b := findBoard(t, "microbit")
 	ranges, err := rttRanges(expected{compiled("char _SEGGER_RTT[72];"), true}, b)
 	if err != nil || len(ranges) != 1 || ranges[0].Size != 72 {
 		t.Errorf("%v, %v", ranges, err)
@@ -51,9 +46,7 @@ func TestRTTRanges(t *testing.T) {
 		t.Errorf("another image may run: %v, %v", ranges, err)
 	}
 	_, err = rttRanges(expected{compiled("int x;"), true}, b)
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), rttSymbol) {
-		t.Errorf("an image without RTT: %v", err)
-	}
+	wantError(t, err, failure.Config, rttSymbol)
 }
 
 // fakeServer serves RTT on a port until end is closed.
@@ -96,8 +89,7 @@ func (s fakeServer) ServeRTT(
 
 // TestRTTErrorHasServersCause: the error of a lost link contains that of the server; of a link that was closed, not.
 func TestRTTErrorHasServersCause(t *testing.T) {
-	b, err := boards.Find("microbit", nil)
-	must(t, err)
+	b := findBoard(t, "microbit")
 	for name, closed := range map[string]bool{"lost": false, "closed": true} {
 		t.Run(name, func(t *testing.T) {
 			s := fakeServer{end: make(chan struct{}), err: errors.New("the probe was unplugged")}
@@ -119,8 +111,7 @@ func TestRTTErrorHasServersCause(t *testing.T) {
 
 // TestRTTReadEndsWithContext: a read waits for the server's error no longer than its context allows.
 func TestRTTReadEndsWithContext(t *testing.T) {
-	b, err := boards.Find("microbit", nil)
-	must(t, err)
+	b := findBoard(t, "microbit")
 	s := fakeServer{end: make(chan struct{}), runs: true}
 	l, err := openRTT(t.Context(), s, expected{}, b)
 	must(t, err)

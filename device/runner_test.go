@@ -14,7 +14,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/zephyrtest"
 )
 
@@ -41,7 +40,7 @@ func TestRunnerIsVerifiedByAnswer(t *testing.T) {
 	}
 	d := newDesk(t, "microbit", "west")
 	images := [2]*image.Image{
-		d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
+		d.image(boards.Options{}), d.image(boards.Options{OperatorOpt: "O0"}),
 	}
 	dev := d.attach()
 	b, err := boards.Find(d.board, d.env.Path)
@@ -73,7 +72,7 @@ func TestRunnerIsVerifiedByAnswer(t *testing.T) {
 		{1, "all", "", true, "the firmware did not answer"},
 	} {
 		i := inBuild(t, images[c.image], build)
-		must(t, os.WriteFile(filepath.Join(build, "mode"), []byte(c.mode), 0o644))
+		writeFile(t, filepath.Join(build, "mode"), c.mode)
 		r, err := dev.Flash(t.Context(), i)
 		if failure.Of(err) != c.class || (r.Erased == r.Sectors) != c.writes || (r.Erased > 0) != c.writes ||
 			r.Verified != (err == nil) || !strings.Contains(r.Reason, c.reason) {
@@ -107,9 +106,8 @@ func inBuild(t *testing.T, i *image.Image, build string) *image.Image {
 	t.Helper()
 	copied := *i
 	copied.BuildDir, copied.Path = build, filepath.Join(build, "zephyr", "zephyr.elf")
-	data, err := os.ReadFile(i.Path)
-	must(t, err)
-	must(t, os.WriteFile(copied.Path, data, 0o644))
+	data := readFile(t, i.Path)
+	writeFile(t, copied.Path, string(data))
 	hex := filepath.Join(build, "zephyr", "zephyr.hex")
 	if out, err := exec.Command("arm-none-eabi-objcopy", "-O", "ihex", i.Path, hex).CombinedOutput(); err != nil {
 		t.Fatalf("objcopy: %v: %s", err, out)

@@ -4,7 +4,6 @@ package device_test
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,8 +21,8 @@ func TestFlashStandalone(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	model := mlftest.Tiny(t, nil)
-	standalone := d.image(model, boards.Options{App: boards.Standalone})
-	served := d.image(model, boards.Options{})
+	standalone := d.imageOf(model, boards.Options{App: boards.Standalone})
+	served := d.imageOf(model, boards.Options{})
 	dev := d.attach()
 	flash := func() device.FlashReport {
 		t.Helper()
@@ -56,23 +55,21 @@ func TestFlashStandalone(t *testing.T) {
 		t.Error(err)
 	}
 	must(t, s.Close())
-	other := d.image(model, boards.Options{App: boards.Standalone, OperatorOpt: "O0"})
-	if _, err := dev.OpenStandalone(t.Context(), other); failure.Of(err) != failure.Verify {
-		t.Errorf("another image: %v", err)
-	}
+	other := d.imageOf(model, boards.Options{App: boards.Standalone, OperatorOpt: "O0"})
+	_, err = dev.OpenStandalone(t.Context(), other)
+	wantError(t, err, failure.Verify)
 	if _, err := dev.OpenStandalone(t.Context(), served); failure.Of(err) != failure.Config || failure.Next(err) == "" {
 		t.Errorf("an image with an RPC server: %v", err)
 	}
-	if _, err := dev.Open(t.Context(), standalone); failure.Of(err) != failure.Config {
-		t.Errorf("a session over RPC: %v", err)
-	}
+	_, err = dev.Open(t.Context(), standalone)
+	wantError(t, err, failure.Config)
 }
 
 // TestMonitorSendsNothingToStandalone: Monitor shows the lines of standalone firmware, and sends it nothing.
 func TestMonitorSendsNothingToStandalone(t *testing.T) {
 	t.Parallel()
 	spec := project.Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{App: boards.Standalone}}
-	p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
+	p := generated(t, spec)
 	i, d := built(t, p), attachedTo(t, p)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()

@@ -19,6 +19,8 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper/keepertest"
+	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -50,29 +52,46 @@ func testEnv() env {
 	return env{Cache: cache.New(testcache.Dir(), cache.Options{}), Programmer: "none", LeaseDir: leaseDir}
 }
 
-func must(t testing.TB, err error) {
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	readFile  = testkit.ReadFile
+	wantError = testkit.WantError
+)
+
+// generated makes a project in a folder of its own and closes it when the test ends. Without a board it is for the
+// host, and without a model it has the smallest one.
+func generated(t *testing.T, s project.Spec, in ...env) *project.Project {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	return generatedIn(t, filepath.Join(t.TempDir(), "p"), s, in...)
 }
 
-// generated makes a project and closes it when the test ends.
-func generated(t *testing.T, dir string, s project.Spec, in ...env) *project.Project {
+func generatedIn(t *testing.T, dir string, s project.Spec, in ...env) *project.Project {
 	t.Helper()
-	if s.Board == "" {
-		s.Board = "host"
-	}
-	e := testEnv()
-	if len(in) > 0 {
-		e = in[0]
-	}
-	p, err := generate(t.Context(), dir, s, e)
+	p, err := generateIn(t.Context(), dir, complete(t, s), envOf(in))
 	if err != nil {
 		t.Fatalf("generate: %v\n%s", err, failure.Next(err))
 	}
 	t.Cleanup(func() { must(t, p.Close()) })
 	return p
+}
+
+func complete(t *testing.T, s project.Spec) project.Spec {
+	t.Helper()
+	if s.Board == "" {
+		s.Board = "host"
+	}
+	if s.Model == "" && s.Archive == nil {
+		s.Model = mlftest.Tiny(t, nil)
+	}
+	return s
+}
+
+func envOf(in []env) env {
+	if len(in) > 0 {
+		return in[0]
+	}
+	return testEnv()
 }
 
 func built(t *testing.T, p *project.Project) *image.Image {
@@ -120,7 +139,7 @@ func (e env) desk() *device.Desk {
 
 func (e env) images() image.Store { return image.Store{Cache: e.Cache, Log: e.Log} }
 
-func generate(ctx context.Context, dir string, s project.Spec, e env) (*project.Project, error) {
+func generateIn(ctx context.Context, dir string, s project.Spec, e env) (*project.Project, error) {
 	return e.builder().Generate(ctx, dir, s)
 }
 
@@ -142,9 +161,8 @@ func needBoardTools(t *testing.T, name string, path []string) {
 
 func appendTo(t *testing.T, path, text string) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	must(t, err)
-	must(t, os.WriteFile(path, append(data, text...), 0o644))
+	data := readFile(t, path)
+	writeFile(t, path, string(append(data, text...)))
 }
 
 // isWrongBoard reports whether an error is that of a device that may be another board.
@@ -181,4 +199,11 @@ func writeAndRead(ctx context.Context, t *testing.T, d *device.Device, i *image.
 		t.Error("the data read back differ from the written data, without an error")
 	}
 	return nil
+}
+
+func findBoard(t *testing.T, name string) *boards.Board {
+	t.Helper()
+	b, err := boards.Find(name, nil)
+	must(t, err)
+	return b
 }

@@ -4,7 +4,6 @@ package device_test
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // onlyEntry returns the ledger's only entry.
@@ -82,7 +80,7 @@ func (d *desk) mustCount(e ledger.Entry) {
 func TestSilentNewChipGetsOwnEntry(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	i := d.image(boards.Options{})
 	d.mustFlash(i)
 	first := interruptedEntry(d.onlyEntry(), 3)
 	d.saveEntry(first)
@@ -108,7 +106,7 @@ func TestSilentNewChipGetsOwnEntry(t *testing.T) {
 func TestSilentSameChipKeepsCounts(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	i := d.image(boards.Options{})
 	d.mustFlash(i)
 	before := d.onlyEntry()
 	for range 2 {
@@ -139,13 +137,11 @@ func TestSilentChipMayBeWorn(t *testing.T) {
 	t.Parallel()
 	d := newReservedDesk(t, "openocd")
 	path := filepath.Join(d.env.Path[0], "boards", "microbit.json")
-	text, err := os.ReadFile(path)
-	must(t, err)
-	must(t, os.WriteFile(path, []byte(strings.Replace(string(text), `"erase_cycles": 20000`, `"erase_cycles": 9`, 1)),
-		0o644))
+	text := readFile(t, path)
+	writeFile(t, path, strings.Replace(string(text), `"erase_cycles": 20000`, `"erase_cycles": 9`, 1))
 	images := [2]*image.Image{
-		d.image(mlftest.Tiny(t, nil), boards.Options{}),
-		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
+		d.image(boards.Options{}),
+		d.image(boards.Options{OperatorOpt: "O0"}),
 	}
 	d.mustFlash(images[0])
 	worn := d.onlyEntry()
@@ -155,7 +151,7 @@ func TestSilentChipMayBeWorn(t *testing.T) {
 	d.saveEntry(worn)
 	d.request(chipkeeper.Request{Do: "swap"})
 	dev := d.attach()
-	_, err = dev.Flash(t.Context(), images[0])
+	_, err := dev.Flash(t.Context(), images[0])
 	var w *device.WearError
 	if !errors.As(err, &w) || w.PossibleChip != worn.Device || !strings.Contains(err.Error(), "may be "+worn.Device) {
 		t.Fatalf("it may be worn: %v", err)
@@ -181,7 +177,7 @@ func TestSilentChipMayBeWorn(t *testing.T) {
 func TestSwappedErrorAfterFlash(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	i := d.image(boards.Options{})
 	d.mustFlash(i)
 	first := d.onlyEntry()
 	expected := strings.TrimPrefix(first.Device, "chip:")

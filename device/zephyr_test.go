@@ -50,8 +50,8 @@ func TestZephyrFlash(t *testing.T) {
 			d := deskWith(t, shelf, c.board, c.tool)
 			with := func(line string) *project.Project {
 				operator := strings.Replace(mlftest.TinyOperator, "  return 0;", line+"  return 0;", 1)
-				model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})
-				return generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: c.board, Model: model}, d.env)
+				model := mlftest.Operator(t, operator)
+				return generated(t, project.Spec{Board: c.board, Model: model}, d.env)
 			}
 			p := with("")
 			one, two := built(t, p), built(t, with("  out[1] = in[1] * in[2] + in[3];\n"))
@@ -100,10 +100,10 @@ func TestZephyrRTT(t *testing.T) {
 	d := deskWith(t, "", board, "openocd")
 	firmware := func(line string) *project.Project {
 		operator := strings.Replace(mlftest.TinyOperator, "  return 0;", line+"  return 0;", 1)
-		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})
-		p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: board, Model: model}, d.env)
+		model := mlftest.Operator(t, operator)
+		p := generated(t, project.Spec{Board: board, Model: model}, d.env)
 		local := filepath.Join(p.Dir(), "local")
-		must(t, os.WriteFile(filepath.Join(local, "local.cmake"), []byte("set(BOARDSMITH_LINK rtt)\n"), 0o644))
+		writeFile(t, filepath.Join(local, "local.cmake"), "set(BOARDSMITH_LINK rtt)\n")
 		return p
 	}
 	p := firmware("")
@@ -127,8 +127,8 @@ func TestZephyrDebug(t *testing.T) {
 	if !drawn.InFull() || os.Getenv("ZEPHYR_BASE") == "" {
 		t.Skip("only in a full run, with a Zephyr in ZEPHYR_BASE (docs/zephyr.md)")
 	}
-	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{
-		Board: "zephyr/mps2_an385", Model: mlftest.Tiny(t, nil),
+	p := generated(t, project.Spec{
+		Board: "zephyr/mps2_an385",
 	})
 	i, d := built(t, p), attachedTo(t, p)
 	ctx := testkit.Context(t)

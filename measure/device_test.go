@@ -38,9 +38,7 @@ func TestDevice(t *testing.T) {
 	for _, x := range trials {
 		t.Run(x.archive+"/"+x.board, func(t *testing.T) {
 			b, err := boards.Find(x.board, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, err := exec.LookPath(b.Toolchain.CC); err != nil {
 				t.Skip(err)
 			}
@@ -50,9 +48,7 @@ func TestDevice(t *testing.T) {
 			if errors.As(err, new(*failure.MissingToolError)) {
 				t.Skip(err)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if o := r.Outputs; r.Err() != nil || o.Samples != 1 || o.Equal != 1 || r.Cost.Resolution <= 0 || r.Cost.Min <= 0 {
 				t.Errorf("%v: %+v", r.Err(), r)
 			}

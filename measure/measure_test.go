@@ -29,6 +29,13 @@ import (
 	"github.com/boardsmith/boardsmith/project"
 )
 
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	readFile  = testkit.ReadFile
+	wantError = testkit.WantError
+)
+
 func TestMain(m *testing.M) {
 	code := m.Run()
 	testcache.Clean()
@@ -42,9 +49,7 @@ func measured(t *testing.T, archive string, s project.Spec) *Result {
 		t.Skip("the host board and links to an emulator need POSIX")
 	}
 	b, err := boards.Find(s.Board, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := exec.LookPath(b.Toolchain.CC); err != nil {
 		t.Skip(err)
 	}
@@ -56,9 +61,7 @@ func measured(t *testing.T, archive string, s project.Spec) *Result {
 	if errors.As(err, new(*failure.MissingToolError)) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r.Err() != nil || r.Outputs.Equal != 1 {
 		t.Errorf("%v: %+v", r.Err(), r.Outputs)
 	}
@@ -226,9 +229,7 @@ func grown() (old, current *Result) {
 func TestCompare(t *testing.T) {
 	old, current := grown()
 	limits, err := ParseLimits("flash=1.5")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := current.Compare(old, limits)
 	want := []Change{{
 		Quantity: "flash", Unit: "bytes", Old: 1000, New: 1020, Limit: 0.015, Exceeds: true,
@@ -367,9 +368,7 @@ func TestBaseline(t *testing.T) {
 	b.Update([]*Result{old})
 	b.Update([]*Result{lost, current})
 	path := filepath.Join(t.TempDir(), "b.json")
-	if err := b.Write(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Write(path))
 	b, err := ReadBaseline(path)
 	if err != nil || len(b.Results) != 1 || b.Find(old) == nil || b.Find(old).Flash != 1020 ||
 		b.Find(old).Outputs != nil || b.Find(lost) != nil || current.Outputs == nil {
@@ -383,9 +382,7 @@ func TestBaseline(t *testing.T) {
 		fmt.Sprintf(broken, `"failure":{"class":"fault"}`), fmt.Sprintf(broken, `"cost":{"unit":"hours","median":1}`),
 		fmt.Sprintf(broken, `"cost":{"median":1}`), fmt.Sprintf(broken, `"flash":"1"`), "[]", `{"format":"1"}`,
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, path, text)
 		_, err := ReadBaseline(path)
 		isNewer := strings.Contains(failure.Next(err), "use the version of boardsmith that wrote it")
 		if failure.Of(err) != failure.Config || failure.Next(err) == "" || isNewer != strings.Contains(text, "2") ||
@@ -424,9 +421,7 @@ func TestUpdateBaseline(t *testing.T) {
 	if err := errors.Join(append(failed[:], err)...); err != nil || len(b.Results) != writers {
 		t.Fatalf("%+v, %v", b, err)
 	}
-	if err := UpdateBaseline(t.Context(), filepath.Join(path, "x"), nil); failure.Of(err) != failure.Config {
-		t.Errorf("below a file: %v", err)
-	}
+	wantError(t, UpdateBaseline(t.Context(), filepath.Join(path, "x"), nil), failure.Config)
 }
 
 // recording returns a CSV of two whole runs of 10 ms with 2 mA and 4 mA, between two that are cut.
@@ -475,9 +470,7 @@ func TestReadEnergy(t *testing.T) {
 		"EOF":                      "",
 	} {
 		_, err := ReadEnergy(strings.NewReader(text), "D0", 3)
-		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", want, err)
-		}
+		wantError(t, err, failure.Config, want)
 	}
 	if _, err := ReadEnergy(strings.NewReader(recording(20)), "D0", 0); err == nil {
 		t.Error("without a voltage")
@@ -496,9 +489,7 @@ func TestTables(t *testing.T) {
 	current.Options = []string{"operator_opt=O3"}
 	var text bytes.Buffer
 	table := Table{Results: []*Result{current, lost}, Baseline: b}
-	if err := table.WriteMarkdown(&text); err != nil {
-		t.Fatal(err)
-	}
+	must(t, table.WriteMarkdown(&text))
 	const want = `| board | model | firmware | per inference | flash | RAM | stack | energy |
 |---|---|---|--:|--:|--:|--:|--:|
 | b | m | rpc | 10,002 instructions | 1,000 → 1,020 (+2.00 %) | 50 | ≥ 100 | 25 µJ |
@@ -513,9 +504,7 @@ func TestTables(t *testing.T) {
 		t.Errorf("%s", text.String())
 	}
 	text.Reset()
-	if err := table.WriteCSV(&text); err != nil {
-		t.Fatal(err)
-	}
+	must(t, table.WriteCSV(&text))
 	if lines := strings.Split(text.String(), "\n"); len(lines) != 4 ||
 		lines[1] != "b,m,rpc,instructions,10002,10002,10002,,1020,50,100,,,2.5e-05,stack may be more: f is recursive," ||
 		!strings.HasSuffix(lines[2], ",fault") {
@@ -525,10 +514,7 @@ func TestTables(t *testing.T) {
 
 // TestPage: docs/measure.md has a row for each field of a result and of a change.
 func TestPage(t *testing.T) {
-	page, err := os.ReadFile("../docs/measure.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := readFile(t, "../docs/measure.md")
 	name := regexp.MustCompile(`^\w+`)
 	for _, object := range []any{
 		Result{},
@@ -557,14 +543,10 @@ func TestContexts(t *testing.T) {
 	s := project.Spec{Board: "host", Model: mlftest.Path(t, "sine.aot_c")}
 	b := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
 	built, err := b.Generate(t.Context(), t.TempDir(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer built.Close()
 	i, err := built.Build(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	set := set(t, threeInputs)
 	path := filepath.Join(t.TempDir(), "x.npz")
 	testkit.Must(t, ndarray.WriteNPZ(path, []ndarray.Named{threeInputs}))
@@ -587,17 +569,13 @@ func TestContexts(t *testing.T) {
 		"UpdateBaseline": func(ctx context.Context) error {
 			path := filepath.Join(t.TempDir(), "b.json")
 			lock, err := filelock.Open(path + ".lock")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer lock.Close()
 			return UpdateBaseline(ctx, path, nil)
 		},
 		"Project": func(ctx context.Context) error {
 			p, err := b.Generate(context.Background(), t.TempDir(), s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer p.Close()
 			_, err = Project(ctx, p, Options{})
 			return err

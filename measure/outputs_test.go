@@ -115,9 +115,7 @@ func newSet(arrays []ndarray.Named, m *mlf.Model) (*Set, error) {
 func set(t *testing.T, arrays ...ndarray.Named) *Set {
 	t.Helper()
 	s, err := newSet(arrays, classifier())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -132,9 +130,7 @@ func TestReport(t *testing.T) {
 	r, all, err := run(t.Context(), &echo{model: classifier()}, s, Options{Progress: func(done, total int) {
 		steps = append(steps, done, total)
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r.Samples != 3 || r.Equal != 2 || r.Correct != 2 || r.Rule != "exact" || *r.MaxDistance != 0.5 ||
 		!slices.Equal(steps, []int{1, 3, 2, 3, 3, 3}) {
 		t.Errorf("%+v, %v", r, steps)
@@ -152,9 +148,7 @@ func TestReport(t *testing.T) {
 	if all.StackUsed != 300 || all.StackSize != 1000 {
 		t.Errorf("%+v", all)
 	}
-	if err := r.Err(); failure.Of(err) != failure.WrongAnswer || !strings.Contains(err.Error(), "1 of 3 samples differ") {
-		t.Error(err)
-	}
+	wantError(t, r.Err(), failure.WrongAnswer, "1 of 3 samples differ")
 	if table := strings.Join(r.Table(), "\n"); !strings.Contains(table, "       2 . 1 .") {
 		t.Errorf("\n%s", table)
 	}
@@ -176,9 +170,7 @@ func TestRoundingAdvice(t *testing.T) {
 	} {
 		s := set(t, named("x", floats([]int64{1, 3}, 1, 2, c.got)), named("scores", floats([]int64{1, 3}, 1, 2, 3)))
 		r, _, err := run(t.Context(), &echo{model: classifier()}, s, Options{Rule: c.rule})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := r.Err(); err == nil || strings.Contains(failure.Next(err), "rel=1e-05") != c.advised {
 			t.Errorf("%v of %v: %v, %q", c.rule, c.got, err, failure.Next(err))
 		}
@@ -218,9 +210,7 @@ func TestRules(t *testing.T) {
 		}
 		s := set(t, named("x", floats([]int64{1, 3}, c.got...)), named("scores", floats([]int64{1, 3}, c.want...)))
 		r, _, err := run(t.Context(), &echo{model: classifier()}, s, Options{Rule: rule})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if (r.Err() == nil) != c.equal || (r.Equal == 1) != c.equal {
 			t.Errorf("%s of %v and %v: %v", c.rule, c.got, c.want, r.Err())
 		}
@@ -237,15 +227,9 @@ func TestRules(t *testing.T) {
 		}
 	}
 	a, b := floats([]int64{1, 3}, 1, 2, 3), floats([]int64{3}, 1, 2, 3)
-	if err := (Rule{Abs: 9}).Compare(a, b); failure.Of(err) != failure.WrongAnswer {
-		t.Errorf("other shapes: %v", err)
-	}
-	if err := (Rule{Abs: -1}).Compare(a, a); failure.Of(err) != failure.Config {
-		t.Errorf("a negative tolerance: %v", err)
-	}
-	if err := (Rule{Top1: true}).Compare(floats([]int64{1}, 1), floats([]int64{1}, 1)); failure.Of(err) != failure.Config {
-		t.Errorf("top-1 of one element: %v", err)
-	}
+	wantError(t, (Rule{Abs: 9}).Compare(a, b), failure.WrongAnswer)
+	wantError(t, (Rule{Abs: -1}).Compare(a, a), failure.Config)
+	wantError(t, (Rule{Top1: true}).Compare(floats([]int64{1}, 1), floats([]int64{1}, 1)), failure.Config)
 	for _, text := range []string{
 		"exactly", "abs", "abs=", "abs=-1", "abs=nan", "abs=inf", "abs=0", "abs=1,abs=2", "top1,abs=1", ",",
 	} {
@@ -263,9 +247,7 @@ func TestExamplesRule(t *testing.T) {
 		data, err := ndarray.EncodeNPZ([]ndarray.Named{
 			named("x", floats([]int64{1, 3}, 1, 5, 3)), named("scores", scores), named("labels", bytesOf(int8s, []int64{1}, 1)),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return data
 	}
 	m := classifier()
@@ -274,9 +256,7 @@ func TestExamplesRule(t *testing.T) {
 	for path, array := range map[string]ndarray.Named{
 		wants: named("scores", near), labels: named("labels", bytesOf(int8s, []int64{1}, 2)),
 	} {
-		if err := ndarray.WriteNPZ(path, []ndarray.Named{array}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ndarray.WriteNPZ(path, []ndarray.Named{array}))
 	}
 	for _, c := range []struct {
 		files          Files
@@ -291,23 +271,17 @@ func TestExamplesRule(t *testing.T) {
 		{Files{Labels: labels}, "", 1, 0},
 	} {
 		s, err := ReadSet(t.Context(), c.files, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		rule, err := ParseRule(c.rule)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r, _, err := run(t.Context(), &echo{model: m}, s, Options{Rule: rule})
 		if err != nil || r.Equal != c.equal || r.Correct != c.correct {
 			t.Errorf("%+v by %q: %+v, %v", c.files, c.rule, r, err)
 		}
 	}
 	m.Compare = "nearly"
-	if _, err := ReadSet(t.Context(), Files{}, m); failure.Of(err) != failure.Config ||
-		!strings.Contains(err.Error(), `the model's examples: "nearly" is none of`) {
-		t.Errorf("an unknown rule: %v", err)
-	}
+	_, err := ReadSet(t.Context(), Files{}, m)
+	wantError(t, err, failure.Config, `the model's examples: "nearly" is none of`)
 }
 
 // TestWideIntegers compares integers that a float64 does not tell apart.
@@ -507,17 +481,11 @@ func TestNoClasses(t *testing.T) {
 	m.Outputs[0].DType, m.Outputs[0].Shape = bools, []int64{2, 2}
 	x := named("x", floats([]int64{1, 3}, 1, 2, 3))
 	_, err := newSet([]ndarray.Named{x, named("labels", bytesOf(int8s, []int64{1}, 0))}, m)
-	if failure.Of(err) != failure.Config {
-		t.Error(err)
-	}
+	wantError(t, err, failure.Config)
 	s, err := newSet([]ndarray.Named{x, named("output0", bytesOf(bools, []int64{2, 2}, 0, 1, 0, 1))}, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, _, err = run(t.Context(), &echo{model: m}, s, Options{Rule: Rule{Top1: true}})
-	if failure.Of(err) != failure.Config {
-		t.Error(err)
-	}
+	wantError(t, err, failure.Config)
 }
 
 // TestOtherModel: a set of one model does not run on another one.
@@ -525,9 +493,7 @@ func TestOtherModel(t *testing.T) {
 	m := classifier()
 	m.Inputs[0].Name = "z"
 	_, _, err := run(t.Context(), &echo{model: m}, set(t, threeInputs), Options{})
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "other inputs") {
-		t.Error(err)
-	}
+	wantError(t, err, failure.Config, "other inputs")
 }
 
 // TestAccuracy: labels alone pass, unless an accuracy is required.
@@ -535,9 +501,7 @@ func TestAccuracy(t *testing.T) {
 	s := set(t, threeInputs, named("labels", bytesOf(int8s, []int64{3, 1}, 0, 1, 2)))
 	for least, fails := range map[float64]bool{0: false, 0.66: false, 0.67: true, 1: true} {
 		r, all, err := run(t.Context(), overRPC{&echo{model: classifier()}}, s, Options{Accuracy: least})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if (r.Err() != nil) != fails || r.Compared() || all.Cost.Samples != 3 || all.StackUsed != 0 {
 			t.Errorf("%v: %v, %+v", least, r.Err(), r)
 		}
@@ -605,9 +569,7 @@ func TestStopped(t *testing.T) {
 	}
 	hangs := &echo{model: classifier(), fail: func(int) error { time.Sleep(20 * time.Millisecond); return nil }}
 	_, _, err = run(t.Context(), hangs, set(t, threeInputs), Options{Timeout: time.Millisecond})
-	if failure.Of(err) != failure.Timeout || !strings.Contains(failure.Next(err), "Options.Timeout") {
-		t.Error(err)
-	}
+	wantError(t, err, failure.Timeout, "Options.Timeout")
 }
 
 // TestRead reads sets from files and folders.
@@ -615,12 +577,8 @@ func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, arrays ...ndarray.Named) string {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := ndarray.WriteNPZ(path, arrays); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, ndarray.WriteNPZ(path, arrays))
 		return path
 	}
 	one := floats([]int64{1, 3}, 1, 2, 3)
@@ -651,14 +609,10 @@ func TestRead(t *testing.T) {
 			}
 			continue
 		}
-		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
-		}
+		wantError(t, err, failure.Config, c.want)
 	}
 	s, err := ReadSet(t.Context(), Files{Inputs: filepath.Join(dir, "set")}, classifier())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s.name(2) != "b.npz, sample 2" || s.label(2) != 2 || len(s.columns[inputKind][0].parts[2]) != 12 {
 		t.Errorf("%s, %d, %+v", s.name(2), s.label(2), s)
 	}
@@ -692,15 +646,13 @@ func TestNextSteps(t *testing.T) {
 		"too many":             {named("labels", many), "divide"},
 		"as many as there are": {named("labels", bytesOf(int8s, []int64{2}, 0, 1)), "one for each sample"},
 	} {
-		_, err := newSet([]ndarray.Named{c.array, threeInputs}, classifier())
-		if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), c.want) {
-			t.Errorf("%s: %v, %q, not %q", name, err, failure.Next(err), c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			_, err := newSet([]ndarray.Named{c.array, threeInputs}, classifier())
+			wantError(t, err, failure.Config, c.want)
+		})
 	}
 	_, err := ReadSet(t.Context(), Files{Inputs: filepath.Join(t.TempDir(), "none")}, classifier())
-	if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "or a folder") {
-		t.Errorf("%v, %q", err, failure.Next(err))
-	}
+	wantError(t, err, failure.Config, "or a folder")
 }
 
 // TestFolderOfNPY reads .npy files, which have the names of arrays or none.
@@ -708,24 +660,13 @@ func TestFolderOfNPY(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, a *ndarray.Array) {
 		data, err := ndarray.EncodeNPZ([]ndarray.Named{named("a", a)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		npy, err := fs.ReadFile(z, "a.npy")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, npy, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, path, string(npy))
 	}
 	one := floats([]int64{1, 3}, 1, 2, 3)
 	write("named/labels.npy", bytesOf(int8s, []int64{3}, 0, 1, 2))
@@ -763,15 +704,12 @@ func TestFolderOfNPY(t *testing.T) {
 		}
 	}
 	f := Files{Inputs: filepath.Join(dir, "one.npy"), Expected: filepath.Join(dir, "want")}
-	if _, err := ReadSet(t.Context(), f, classifier()); err == nil || !strings.Contains(err.Error(), `array "x" is none of`) {
-		t.Error(err)
-	}
+	_, err := ReadSet(t.Context(), f, classifier())
+	wantError(t, err, "", `array "x" is none of`)
 	two := classifier()
 	two.Inputs = append(two.Inputs, mlf.Tensor{Name: "y", DType: float, Shape: []int64{1, 3}, Bytes: 12})
-	_, err := ReadSet(t.Context(), Files{Inputs: filepath.Join(dir, "nameless")}, two)
-	if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "NAME.npy") {
-		t.Errorf("%v, %q", err, failure.Next(err))
-	}
+	_, err = ReadSet(t.Context(), Files{Inputs: filepath.Join(dir, "nameless")}, two)
+	wantError(t, err, failure.Config, "NAME.npy")
 }
 
 // TestManyClasses: a table of many classes is a list.

@@ -19,6 +19,11 @@ import (
 	"github.com/boardsmith/boardsmith/measure"
 )
 
+var (
+	must      = testkit.Must
+	wantError = testkit.WantError
+)
+
 // relaxVariable names the environment variable with the path of a Python that has Apache TVM 0.26 or later, and onnx.
 // Without it, that of setup is used.
 const relaxVariable = "BOARDSMITH_RELAX_PYTHON"

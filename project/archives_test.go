@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -84,9 +83,7 @@ func TestEveryArchive(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer func() {
 				if err := p.Close(); err != nil {
 					t.Error(err)
@@ -102,28 +99,20 @@ func TestEveryArchive(t *testing.T) {
 func runProject(t *testing.T, ctx context.Context, p *project.Project, path string) {
 	t.Helper()
 	s, err := p.Run(ctx, nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		if err := s.Close(ctx); err != nil {
 			t.Error(err)
 		}
 	}()
 	_, m, err := p.Model()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	e, err := executor.Open(ctx, s, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	in, out := mlftest.Arrays(path)
 	got := answer(t, ctx, e, in)
 	want, err := expected(path, in, out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compare(t, got, want)
 	if samples, err := e.Time(ctx, rpc.TimeOptions{Number: 1}); err != nil || len(samples) != 1 {
 		t.Errorf("time: %v, %v", samples, err)
@@ -136,9 +125,7 @@ func runProject(t *testing.T, ctx context.Context, p *project.Project, path stri
 func arraysOf(t *testing.T, file string) []ndarray.Named {
 	t.Helper()
 	arrays, err := ndarray.ReadNPZ(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return arrays
 }
 
@@ -146,19 +133,13 @@ func arraysOf(t *testing.T, file string) []ndarray.Named {
 func answer(t *testing.T, ctx context.Context, e executor.Executor, inputs string) []ndarray.Named {
 	t.Helper()
 	for _, a := range arraysOf(t, inputs) {
-		if err := e.SetInput(ctx, a.Name, a.Array); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.SetInput(ctx, a.Name, a.Array))
 	}
-	if err := e.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Run(ctx))
 	var outputs []ndarray.Named
 	for i, o := range e.Outputs() {
 		a, err := e.Output(ctx, i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		outputs = append(outputs, ndarray.Named{Name: o.Name, Array: a})
 	}
 	return outputs
@@ -256,9 +237,7 @@ func TestConvolved(t *testing.T) {
 	t.Parallel()
 	in, out := mlftest.Arrays(mlftest.Path(t, "conv_f32.aot_c"))
 	got, err := convolved(mlftest.Path(t, "conv_f32.aot_c"), in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compare(t, got, arraysOf(t, out))
 }
 
@@ -276,13 +255,9 @@ func TestEarlierEntry(t *testing.T) {
 		t.Errorf("a model with a pool for constants: %v", err)
 	}
 	p, err := open("twoin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, m, err := p.Model()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if m.Entry != "tvmgen_twoin___tvm_main__" {
 		t.Errorf("it starts %q", m.Entry)
 	}
@@ -296,18 +271,14 @@ func TestEarlierEntry(t *testing.T) {
 func earlier(t *testing.T, model string) string {
 	t.Helper()
 	a, err := mlf.Open(mlftest.Path(t, model+".aot_packed"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, f := range a.Files {
 		if strings.HasSuffix(f.Name, "_lib0.c") {
 			a.Files[i].Data = withoutWrapper(t, model, f.Data)
 		}
 	}
 	path := filepath.Join(t.TempDir(), model+".tar")
-	if err := os.WriteFile(path, mlftest.Tar(t, a.Files...), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, path, string(mlftest.Tar(t, a.Files...)))
 	return path
 }
 
@@ -320,9 +291,7 @@ func withoutWrapper(t *testing.T, model string, lib []byte) []byte {
 		t.Fatalf("no wrapper in the registry of\n%s", lib)
 	}
 	count, err := strconv.ParseUint(string(m[1]), 8, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lib = bytes.Replace(lib, m[0], fmt.Appendf(nil, `"\%03o\000`, count-1), 1)
 	return bytes.Replace(lib, []byte("(TVMBackendPackedCFunc)tvmgen_"+model+"_run,"), nil, 1)
 }
@@ -332,18 +301,12 @@ func TestSeveralModels(t *testing.T) {
 	t.Parallel()
 	two := mlftest.Path(t, "twoin.aot_c")
 	a, err := mlf.Open(two)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := a.Model("other"); err == nil {
 		t.Error("a model that is not there")
 	}
 	_, err = new(project.Builder).Generate(context.Background(), filepath.Join(t.TempDir(), "p"),
 		project.Spec{Board: "host", Model: two, ModelName: "twoim"})
-	if err == nil || !strings.Contains(failure.Next(err), "twoin") {
-		t.Errorf("%v (next: %s)", err, failure.Next(err))
-	}
-	if failure.Of(err) != failure.Config {
-		t.Errorf("class %s", failure.Of(err))
-	}
+	wantError(t, err, "", "twoin")
+	wantError(t, err, failure.Config)
 }

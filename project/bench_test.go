@@ -36,20 +36,12 @@ func BenchmarkArchiveToSession(b *testing.B) {
 
 func way(b *testing.B, model string, c *cache.Cache) {
 	e := env{Host: device.Host{Cache: c}}
-	p, err := generate(b.Context(), filepath.Join(b.TempDir(), "p"), Spec{Board: "host", Model: model}, e)
-	if err != nil {
-		b.Fatal(err)
-	}
+	p, err := generateIn(b.Context(), filepath.Join(b.TempDir(), "p"), Spec{Board: "host", Model: model}, e)
+	must(b, err)
 	s, err := p.Run(b.Context(), testEnv().desk(), "")
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := s.Close(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	if err := p.Close(); err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
+	must(b, s.Close(b.Context()))
+	must(b, p.Close())
 }
 
 // BenchmarkNothingToDo is generate and build where all is as it was.
@@ -57,16 +49,11 @@ func BenchmarkNothingToDo(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "p")
 	spec := Spec{Board: "host", Model: filepath.Join("..", "examples", "samples", "digits_i8.aot_packed.tar")}
 	step := func() {
-		p, err := generate(b.Context(), dir, spec, testEnv())
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := p.Build(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-		if err := p.Close(); err != nil {
-			b.Fatal(err)
-		}
+		p, err := generateIn(b.Context(), dir, spec, testEnv())
+		must(b, err)
+		_, err = p.Build(b.Context())
+		must(b, err)
+		must(b, p.Close())
 	}
 	step()
 	for b.Loop() {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/otiai10/copy"
 
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/firmware"
@@ -58,14 +57,13 @@ func (a *acme) path(file string) string { return filepath.Join(a.dir, "boards", 
 // edit replaces text in a file of the example: pairs of old and new.
 func (a *acme) edit(file string, pairs ...string) {
 	a.t.Helper()
-	data, err := os.ReadFile(a.path(file))
-	must(a.t, err)
+	data := readFile(a.t, a.path(file))
 	for i := 0; i < len(pairs); i += 2 {
 		if !bytes.Contains(data, []byte(pairs[i])) {
 			a.t.Fatalf("%s has no %q", file, pairs[i])
 		}
 	}
-	must(a.t, os.WriteFile(a.path(file), []byte(strings.NewReplacer(pairs...).Replace(string(data))), 0o644))
+	writeFile(a.t, a.path(file), strings.NewReplacer(pairs...).Replace(string(data)))
 }
 
 // build generates and builds a project for the board.
@@ -108,9 +106,8 @@ func TestOwnScriptErrors(t *testing.T) {
 __attribute__((constructor)) static void begin(void) { begun = 1; }
 `})
 		a.edit(scriptFile, c.old, c.new)
-		if _, err := a.build(); err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Link {
-			t.Errorf("%q: %v (%v)", c.old, err, failure.Of(err))
-		}
+		_, err := a.build()
+		wantError(t, err, failure.Link, c.want)
 	}
 }
 
@@ -153,9 +150,7 @@ int use_dsp(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* h
 	if len(p.Libraries()) != 0 || len(p.state.Libraries) != 1 {
 		t.Errorf("%v, %+v", p.Libraries(), p.state.Libraries)
 	}
-	s, err := p.Run(t.Context(), testEnv().desk(), "")
-	must(t, err)
-	defer s.Close(t.Context())
+	s := running(t, p)
 	f, err := s.Function(t.Context(), "use.dsp")
 	must(t, err)
 	if got, err := f.Call(t.Context()); err != nil || got != int64(42) {
@@ -200,9 +195,7 @@ func TestOwnFileErrors(t *testing.T) {
 		a := newAcme(t)
 		c.change(a)
 		_, err := a.b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "kiln", Model: mlftest.Tiny(t, nil)})
-		if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config {
-			t.Errorf("want %s: %v", c.want, err)
-		}
+		wantError(t, err, failure.Config, c.want)
 	}
 }
 
@@ -218,19 +211,18 @@ func (a *acme) link(file string) {
 func TestOwnFilesUnused(t *testing.T) {
 	t.Parallel()
 	a := newAcme(t)
-	firmware, err := os.ReadFile("../examples/own-firmware/boards/own_mps2_an386.json")
-	must(t, err)
-	must(t, os.WriteFile(a.path("a.c"), []byte("#error compiled"), 0o644))
+	firmware := readFile(t, "../examples/own-firmware/boards/own_mps2_an386.json")
+	writeFile(t, a.path("a.c"), "#error compiled")
 	template := filepath.Join(t.TempDir(), "firmware")
 	must(t, os.CopyFS(template, os.DirFS("../examples/own-firmware/firmware")))
-	must(t, os.WriteFile(filepath.Join(template, "template.json"), []byte(`{"doc": "no libraries", "inherits": "minimal",
-		"generate": ["crt_config/crt_config.h", "crt_config/operators.mk"]}`), 0o644))
+	writeFile(t, filepath.Join(template, "template.json"), `{"doc": "no libraries", "inherits": "minimal",
+		"generate": ["crt_config/crt_config.h", "crt_config/operators.mk"]}`)
 	for _, field := range []string{
 		`"linker_script": "a.ld"`, `"startup": "a.c"`, `"include": ["a"]`, `"libraries": ["a"]`, `"sources": ["a.c"]`,
 		`"stack_bytes": 4096`, `"runtime_opt": "O3"`, `"watchdog_ms": 100`, `"model_at": "0x1000"`, `"zephyr_board": "own"`,
 	} {
-		must(t, os.WriteFile(a.path("own.json"), bytes.Replace(firmware, []byte("{"), []byte("{"+field+","), 1), 0o644))
-		_, err = a.b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{
+		writeFile(t, a.path("own.json"), string(bytes.Replace(firmware, []byte("{"), []byte("{"+field+","), 1)))
+		_, err := a.b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{
 			Board: "own", Template: template, Model: mlftest.Tiny(t, nil),
 		})
 		name, _, _ := strings.Cut(strings.Trim(field, `"`), `"`)
@@ -262,15 +254,14 @@ func TestPostLinkErrors(t *testing.T) {
 func TestPostLink(t *testing.T) {
 	t.Parallel()
 	a := newAcme(t)
-	a.b.Cache = cache.New(t.TempDir(), cache.Options{})
+	a.b.Cache = newCache(t)
 	p, err := a.build()
 	must(t, err)
 	first := built(t, p)
 	if !first.UpToDate {
 		t.Error("built again without a change")
 	}
-	file, err := os.ReadFile(first.Path)
-	must(t, err)
+	file := readFile(t, first.Path)
 	linked, err := elf.NewFile(bytes.NewReader(file))
 	must(t, err)
 	loads, err := firmware.Loads(linked, first.Path)
@@ -281,12 +272,9 @@ func TestPostLink(t *testing.T) {
 		t.Errorf("at 0x%x: % x", loads[0].Addr, bin[:8])
 	}
 	folder := keptDirs(t, a.b.Cache)[0]
-	out, err := os.ReadFile(filepath.Join(folder, "build", "post_link", "out.bin"))
-	must(t, err)
-	raw, err := os.ReadFile(first.Bin)
-	must(t, err)
-	text, err := os.ReadFile(first.Hex)
-	must(t, err)
+	out := readFile(t, filepath.Join(folder, "build", "post_link", "out.bin"))
+	raw := readFile(t, first.Bin)
+	text := readFile(t, first.Hex)
 	parsed, err := firmware.ParseHEX(text)
 	must(t, err)
 	if !bytes.HasPrefix(bin, out) || len(bytes.Trim(bin[len(out):], "\xFF")) > 0 || !bytes.Equal(raw, bin) ||
@@ -381,8 +369,8 @@ func TestPostLinkNeeds(t *testing.T) {
 // TestPreprocess asks for a source with its macros, and for text that follows it; neither builds anything.
 func TestPreprocess(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "p")
-	p := generated(t, dir, Spec{Board: "host", Model: mlftest.Tiny(t, nil)})
+	p := generated(t, Spec{})
+	dir := p.Dir()
 	text, err := p.Preprocess(t.Context(), "port/process.c", "", "-dD")
 	must(t, err)
 	for _, want := range []string{"# 1 \"src/process.c\"", "#define BOARDSMITH_CORE_HZ ", "process_ticks"} {
@@ -403,7 +391,7 @@ func TestPreprocess(t *testing.T) {
 // TestCompileBehind compiles lines with what a source declares, and has the error name the line that is wrong.
 func TestCompileBehind(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: mlftest.Tiny(t, nil)})
+	p := generated(t, Spec{})
 	object, err := p.CompileBehind(t.Context(), "port/process.c", []string{"", "const void* behind = process_ticks;"})
 	must(t, err)
 	info, err := mlf.File{Name: "behind.o", Data: object}.Info()
@@ -418,13 +406,11 @@ func TestCompileBehind(t *testing.T) {
 
 func TestPreprocessErrors(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "p")
-	p := generated(t, dir, Spec{Board: "host", Model: mlftest.Tiny(t, nil)})
+	p := generated(t, Spec{})
+	dir := p.Dir()
 	_, err := p.Preprocess(t.Context(), "port/absent.c", "")
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "port/absent.c is not in the project") {
-		t.Errorf("%v", err)
-	}
-	must(t, os.WriteFile(filepath.Join(dir, "src", "process.c"), []byte("#include \"absent.h\"\n"), 0o644))
+	wantError(t, err, failure.Config, "port/absent.c is not in the project")
+	writeFile(t, filepath.Join(dir, "src", "process.c"), "#include \"absent.h\"\n")
 	_, err = p.Preprocess(t.Context(), "port/process.c", "")
 	if tool := (*ToolError)(nil); !errors.As(err, &tool) || failure.Of(err) != failure.Compile ||
 		!strings.Contains(err.Error(), "absent.h") || !strings.Contains(failure.Next(err), dir) {
@@ -434,7 +420,7 @@ func TestPreprocessErrors(t *testing.T) {
 	for i := range 20 {
 		bomb += fmt.Sprintf("#define A%d A%d A%d\n", i+1, i, i)
 	}
-	must(t, os.WriteFile(filepath.Join(dir, "src", "process.c"), []byte(bomb+"A20\n"), 0o644))
+	writeFile(t, filepath.Join(dir, "src", "process.c"), bomb+"A20\n")
 	if _, err = p.Preprocess(t.Context(), "port/process.c", ""); !errors.Is(err, errOutput) {
 		t.Errorf("35 MB of output: %v", err)
 	}
@@ -522,7 +508,7 @@ int own_starts_of(TVMValue* args, int* codes, int n, TVMValue* out, int* type, v
 	e := testEnv()
 	e.Path = []string{home}
 	spec := Spec{Board: "mine", Model: mlftest.Tiny(t, nil)}
-	p := generated(t, filepath.Join(t.TempDir(), "p"), spec, e)
+	p := generated(t, spec, e)
 	built(t, p)
 	s, err := p.Run(t.Context(), e.desk(), "")
 	must(t, err)
@@ -535,9 +521,7 @@ int own_starts_of(TVMValue* args, int* codes, int n, TVMValue* out, int* type, v
 	must(t, s.Close(t.Context()))
 
 	spec.Board = "lacks"
-	_, err = generated(t, filepath.Join(t.TempDir(), "q"), spec, e).Build(t.Context())
-	if want := "error: startup: bare_entry is not defined"; err == nil ||
-		!strings.Contains(err.Error(), want) {
-		t.Error(err)
-	}
+	_, err = generated(t, spec, e).Build(t.Context())
+	want := "error: startup: bare_entry is not defined"
+	wantError(t, err, "", want)
 }

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
@@ -63,8 +62,8 @@ func sameBytes(t *testing.T, board string) {
 				t.Setenv(v, "-nonsense")
 			}
 		}
-		p := generated(t, filepath.Join(t.TempDir(), name), Spec{Board: board, Model: model},
-			env{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}})
+		p := generatedIn(t, filepath.Join(t.TempDir(), name), Spec{Board: board, Model: model},
+			env{Host: device.Host{Cache: newCache(t)}})
 		images = append(images, built(t, p))
 		all := contents(t, p.Dir())
 		for name, text := range all {
@@ -87,24 +86,9 @@ func sameBytes(t *testing.T, board string) {
 	}
 }
 
-// TestNewHeader adds a header that compilers find before an existing one.
-func TestNewHeader(t *testing.T) {
-	drawn.OnlyInFull(t, "TestKept and TestKeptIncluded")
-	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
-	built(t, p)
-	must(t, os.MkdirAll(filepath.Join(p.Dir(), "crt_config", "boardsmith"), 0o755))
-	must(t, os.WriteFile(filepath.Join(p.Dir(), "crt_config", "boardsmith", "boardsmith.h"), []byte("#error new\n"),
-		0o644))
-	var failed *ToolError
-	if _, err := p.Build(t.Context()); !errors.As(err, &failed) || failed.Class != failure.Compile {
-		t.Errorf("built without the new header: %v", err)
-	}
-}
-
 func TestUpToDate(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
+	p := generated(t, Spec{})
 	first := built(t, p)
 	if first.UpToDate || first.Size.Text == 0 || first.Size.BSS < 16<<20 {
 		t.Errorf("first: %+v", first)
@@ -131,11 +115,10 @@ func TestUpToDate(t *testing.T) {
 func TestResultsUpToDate(t *testing.T) {
 	t.Parallel()
 	needBoardTools(t, "microbit", nil)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "microbit", Model: mlftest.Tiny(t, nil)})
+	p := generated(t, Spec{Board: "microbit"})
 	first := built(t, p)
 	for _, path := range []string{first.Path, first.Map, first.Bin, first.Hex} {
-		good, err := os.ReadFile(path)
-		must(t, err)
+		good := readFile(t, path)
 		for name, damage := range map[string]func() error{
 			"removed": func() error { return os.Remove(path) },
 			"emptied": func() error { return os.WriteFile(path, nil, 0o644) },
@@ -145,16 +128,15 @@ func TestResultsUpToDate(t *testing.T) {
 			if i, err := p.Built(); i != nil || err != nil {
 				t.Errorf("%s %s: %v", filepath.Base(path), name, err)
 			}
-			must(t, os.WriteFile(path, good, 0o644))
+			writeFile(t, path, string(good))
 		}
 	}
 	if again := built(t, p); !again.UpToDate {
 		t.Errorf("all as before: %+v", again)
 	}
-	must(t, os.WriteFile(first.Hex, []byte("garbage"), 0o644))
-	want, err := os.ReadFile(first.Bin)
-	must(t, err)
-	must(t, os.WriteFile(first.Bin, nil, 0o644))
+	writeFile(t, first.Hex, "garbage")
+	want := readFile(t, first.Bin)
+	writeFile(t, first.Bin, "")
 	again := built(t, p)
 	if got, err := os.ReadFile(first.Bin); err != nil || again.UpToDate || !bytes.Equal(got, want) {
 		t.Errorf("built again: %+v, %v", again, err)
@@ -164,10 +146,10 @@ func TestResultsUpToDate(t *testing.T) {
 // TestContentDecides changes files without their times telling, and takes them away.
 func TestContentDecides(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
+	p := generated(t, Spec{})
 	first := built(t, p)
 	source := filepath.Join(p.Dir(), "model", "codegen", "host", "src", "lib1.c")
-	must(t, os.WriteFile(source, []byte(strings.Replace(mlftest.TinyOperator, "* 2", "* 3", 1)), 0o644))
+	writeFile(t, source, strings.Replace(mlftest.TinyOperator, "* 2", "* 3", 1))
 	old := time.Now().Add(-time.Hour)
 	must(t, os.Chtimes(source, old, old))
 	second := built(t, p)
@@ -175,8 +157,8 @@ func TestContentDecides(t *testing.T) {
 		t.Error("a changed file with an old time was not compiled")
 	}
 	extra := filepath.Join(p.Dir(), "src", "extra.c")
-	must(t, os.WriteFile(extra, []byte("const char boardsmith_extra[] = \"x\";\n"+
-		"extern const char boardsmith_extra[];\n"), 0o644))
+	writeFile(t, extra, "const char boardsmith_extra[] = \"x\";\n"+
+		"extern const char boardsmith_extra[];\n")
 	third := built(t, p)
 	if third.UpToDate {
 		t.Error("an added file is not noticed")
@@ -190,15 +172,14 @@ func TestContentDecides(t *testing.T) {
 // TestByHand runs plain make in the folder, as a person would, and then a build on top of it.
 func TestByHand(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
+	p := generated(t, Spec{})
 	out, err := exec.Command("make", "-j2", "-C", p.Dir()).CombinedOutput()
 	if err != nil {
 		t.Fatalf("make: %v\n%s", err, out)
 	}
-	byHand, err := os.ReadFile(filepath.Join(p.Dir(), "build", "firmware.elf"))
-	must(t, err)
+	byHand := readFile(t, filepath.Join(p.Dir(), "build", "firmware.elf"))
 	i := built(t, p)
-	other := built(t, generated(t, filepath.Join(t.TempDir(), "q"), Spec{Model: mlftest.Tiny(t, nil)}))
+	other := built(t, generated(t, Spec{}))
 	if cachekey.Digest(byHand) != other.Digest {
 		t.Error("a build by hand has other bytes")
 	}
@@ -207,61 +188,11 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-func TestCachedRuntime(t *testing.T) {
-	t.Parallel()
-	drawn.OnlyInFull(t, "TestKept, TestKeptNowhere and package cache")
-	store := t.TempDir()
-	model := mlftest.Tiny(t, nil)
-	env := env{Host: device.Host{Cache: cache.New(store, cache.Options{})}}
-	begin := time.Now()
-	cold := built(t, generated(t, filepath.Join(t.TempDir(), "cold"), Spec{Model: model}, env))
-	between := time.Now()
-	warm := built(t, generated(t, filepath.Join(t.TempDir(), "warm"), Spec{Model: model}, env))
-	t.Logf("from an archive to an image: %v with nothing cached, %v with the runtime", between.Sub(begin),
-		time.Since(between))
-	if cold.Digest != warm.Digest || cold.ID() != warm.ID() {
-		t.Error("the runtime from the cache gives another image")
-	}
-	env.Cache = cache.New(store, cache.Options{Verify: true})
-	verified := built(t, generated(t, filepath.Join(t.TempDir(), "verified"), Spec{Model: model}, env))
-	if verified.Digest != cold.Digest {
-		t.Error("built again, the image differs")
-	}
-	// A cache that cannot be written to costs time, not the build.
-	file := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(file, nil, 0o644))
-	env.Cache = cache.New(file, cache.Options{})
-	if without := built(t, generated(t, filepath.Join(t.TempDir(), "without"), Spec{Model: model},
-		env)); without.Digest != cold.Digest {
-		t.Error("without a cache the image differs")
-	}
-}
-
-// TestRuntimeStays: a build in the folder of another one does not compile the runtime again.
-func TestRuntimeStays(t *testing.T) {
-	t.Parallel()
-	drawn.OnlyInFull(t, "TestOperatorFlags and TestKept")
-	dir := filepath.Join(t.TempDir(), "p")
-	own := env{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
-	p := generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)}, own)
-	first := built(t, p)
-	runtime := filepath.Join(keptDirs(t, own.Cache)[0], "build", "runtime.a")
-	before, err := os.Stat(runtime)
-	must(t, err)
-	writeIn(t, dir, "model/codegen/host/src/lib1.c", strings.Replace(mlftest.TinyOperator, "* 2", "* 3", 1))
-	if second := built(t, p); second.Digest == first.Digest {
-		t.Error("the changed operator was not built")
-	}
-	if now, err := os.Stat(runtime); err != nil || !now.ModTime().Equal(before.ModTime()) {
-		t.Errorf("%s was written again (%v)", runtime, err)
-	}
-}
-
 // TestOperatorFlags checks that flags of operators change the model's objects, in one folder of the cache, in which the
 // runtime is not compiled again.
 func TestOperatorFlags(t *testing.T) {
 	t.Parallel()
-	c := cache.New(t.TempDir(), cache.Options{})
+	c := newCache(t)
 	ids := map[string]bool{}
 	all := drawn.Of(t, "flags of operators", []string{"", "-O3", "lib1.c:-O3", "-O3,lib1.c:-O1"}, 2)
 	var runtimes []time.Time
@@ -291,9 +222,7 @@ func TestOperatorFlags(t *testing.T) {
 	_, err := (&Builder{}).Generate(t.Context(), t.TempDir(), Spec{
 		Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{OperatorFlags: "lib9.c:-O3"},
 	})
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "the model has no C file lib9.c") {
-		t.Errorf("flags of a file that the model does not have: %v", err)
-	}
+	wantError(t, err, failure.Config, "the model has no C file lib9.c")
 }
 
 // TestInputChangesDuringTheBuild changes a file of the runtime before it is compiled, and back again afterwards.
@@ -302,22 +231,22 @@ func TestInputChangesDuringTheBuild(t *testing.T) {
 	t.Parallel()
 	drawn.OnlyInFull(t, "TestKeptInputChanges")
 	model := mlftest.Tiny(t, nil)
-	want := built(t, generated(t, filepath.Join(t.TempDir(), "clean"), Spec{Model: model}))
+	want := built(t, generated(t, Spec{Model: model}))
 
 	for _, c := range drawn.Of(t, "changes during the build", []struct{ name, file string }{
 		{"a file changes", "crt/src/rpc/server.c"},
 		{"a file appears", "src/new.c"},
 	}, 1) {
 		t.Run(c.name, func(t *testing.T) {
-			store := cache.New(t.TempDir(), cache.Options{})
+			store := newCache(t)
 			var once sync.Once
 			var before []byte
 			dir := filepath.Join(t.TempDir(), "p")
 			file := filepath.Join(dir, filepath.FromSlash(c.file))
 			change := func() {
 				before, _ = os.ReadFile(file) // nil: it is new
-				must(t, os.WriteFile(file, append([]byte("extern const char changed[];\nconst char changed[] = \"changed\";\n"),
-					before...), 0o644))
+				writeFile(t, file, string(append([]byte("extern const char changed[];\nconst char changed[] = \"changed\";\n"),
+					before...)))
 			}
 			progress := func(e device.ProgressEvent) {
 				if e.Step == "build" && e.Total > 0 {
@@ -325,22 +254,19 @@ func TestInputChangesDuringTheBuild(t *testing.T) {
 				}
 			}
 			in := env{Host: device.Host{Cache: store, Progress: progress}, Jobs: 1}
-			p := generated(t, dir, Spec{Model: model}, in)
+			p := generatedIn(t, dir, Spec{Model: model}, in)
 			_, err := p.Build(t.Context())
-			if err == nil || !strings.Contains(err.Error(), c.file+" changed during the build") ||
-				failure.Of(err) != failure.Config {
-				t.Errorf("got %v", err)
-			}
+			wantError(t, err, failure.Config, c.file+" changed during the build")
 			if before == nil {
 				must(t, os.Remove(file))
 			} else {
-				must(t, os.WriteFile(file, before, 0o644))
+				writeFile(t, file, string(before))
 			}
 			if got := built(t, p); got.Digest != want.Digest || got.UpToDate {
 				t.Errorf("built again: %s, up to date %v, want %s", got.Digest, got.UpToDate, want.Digest)
 			}
 			e := env{Host: device.Host{Cache: store}}
-			other := built(t, generated(t, filepath.Join(t.TempDir(), "other"), Spec{Model: model}, e))
+			other := built(t, generated(t, Spec{Model: model}, e))
 			if other.Digest != want.Digest {
 				t.Error("another project got the changed runtime from the cache")
 			}
@@ -351,8 +277,7 @@ func TestInputChangesDuringTheBuild(t *testing.T) {
 func TestCompileError(t *testing.T) {
 	t.Parallel()
 	broken := strings.Replace(mlftest.TinyOperator, "in[i] * 2;", "in[i] * 2 +;", 1)
-	p := generated(t, filepath.Join(t.TempDir(), "p"),
-		Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
+	p := generated(t, Spec{Model: mlftest.Operator(t, broken)})
 	_, err := p.Build(t.Context())
 	var te *ToolError
 	if !errors.As(err, &te) || failure.Of(err) != failure.Compile {
@@ -362,9 +287,7 @@ func TestCompileError(t *testing.T) {
 		"model/codegen/host/src/lib1.c:11:", "error: expected expression",
 		"out[i] = in[i] * 2 +;", "make: exit status 2",
 	} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the message has not %q:\n%v", want, err)
-		}
+		wantError(t, err, "", want)
 	}
 	out, again := exec.Command("sh", "-c", te.Command).CombinedOutput()
 	if again == nil || !strings.Contains(string(out), "error: expected expression") {
@@ -375,10 +298,9 @@ func TestCompileError(t *testing.T) {
 	}
 	must(t, p.Close())
 	// The next run is not fooled by what the failed one left.
-	p = generated(t, p.Dir(), Spec{Model: mlftest.Tiny(t, nil)})
+	p = generatedIn(t, p.Dir(), Spec{})
 	got := built(t, p)
-	if want := built(t, generated(t, filepath.Join(t.TempDir(), "q"),
-		Spec{Model: mlftest.Tiny(t, nil)})); got.Digest != want.Digest {
+	if want := built(t, generated(t, Spec{})); got.Digest != want.Digest {
 		t.Error("after a failed build the next one differs")
 	}
 }
@@ -387,19 +309,16 @@ func TestLinkError(t *testing.T) {
 	t.Parallel()
 	broken := strings.Replace(mlftest.TinyOperator, "return 0;",
 		"extern int nowhere_to_be_found(void); return nowhere_to_be_found();", 1)
-	p := generated(t, filepath.Join(t.TempDir(), "p"),
-		Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
+	p := generated(t, Spec{Model: mlftest.Operator(t, broken)})
 	_, err := p.Build(t.Context())
-	if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), "nowhere_to_be_found") {
-		t.Errorf("got %v (%s)", err, failure.Of(err))
-	}
+	wantError(t, err, failure.Link, "nowhere_to_be_found")
 	if _, err := os.Stat(filepath.Join(p.Dir(), "build", "firmware.elf")); err == nil {
 		t.Error("there is a half-made firmware.elf")
 	}
 }
 
 func TestMissingTools(t *testing.T) {
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
+	p := generated(t, Spec{})
 	bin := t.TempDir()
 	t.Setenv("PATH", bin)
 	_, err := p.Build(t.Context())
@@ -415,9 +334,8 @@ func TestMissingTools(t *testing.T) {
 		t.Errorf("without make: %v (%s)", err, failure.Next(err))
 	}
 	must(t, os.WriteFile(filepath.Join(bin, "cc"), []byte("#!/bin/sh\nexit 1\n"), 0o755))
-	if _, err = p.Build(t.Context()); failure.Of(err) != failure.ToolMissing {
-		t.Errorf("with a compiler that does not work: %v", err)
-	}
+	_, err = p.Build(t.Context())
+	wantError(t, err, failure.ToolMissing)
 }
 
 // object is the smallest object of a machine: a header and no sections.
@@ -440,13 +358,12 @@ func object(machine elf.Machine, class elf.Class) string {
 }
 
 func TestObjectsForOtherCores(t *testing.T) {
-	host, err := boards.Find("host", nil)
-	must(t, err)
+	host := findBoard(t, "host")
 	for machine, class := range map[elf.Machine]elf.Class{
 		elf.EM_ARM: elf.ELFCLASS32, elf.EM_RISCV: elf.ELFCLASS32, elf.EM_S390: elf.ELFCLASS64,
 	} {
 		model := mlftest.Tiny(t, map[string]string{"codegen/host/lib/lib0.o": object(machine, class)})
-		_, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: model}, testEnv())
+		_, err := generate(t, Spec{Model: model})
 		want := "codegen/host/lib/lib0.o is for " + fit.ELFOf(mlf.ObjectInfo{Machine: machine, Class: class}).Machine
 		if !errors.Is(err, fit.ErrTarget) || !strings.HasPrefix(err.Error(), want) ||
 			!strings.HasSuffix(err.Error(), "board host needs "+host.ELF.String()) || failure.Of(err) != failure.Config {
@@ -455,7 +372,7 @@ func TestObjectsForOtherCores(t *testing.T) {
 	}
 	for _, name := range []string{"digits_i8.graph_llvm_thumbv7m", "digits_i8.graph_llvm_rv32"} {
 		spec := Spec{Board: "host", Model: mlftest.Path(t, name)}
-		_, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec, testEnv())
+		_, err := generate(t, spec)
 		if !errors.Is(err, fit.ErrTarget) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -465,7 +382,7 @@ func TestObjectsForOtherCores(t *testing.T) {
 // TestNamesForMake: a file whose name make or its shell cannot have is named; others are compiled.
 func TestNamesForMake(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "a folder"), Spec{Model: mlftest.Tiny(t, nil)})
+	p := generatedIn(t, filepath.Join(t.TempDir(), "a folder"), Spec{})
 	for _, name := range []string{"ü #1.txt", "ü.c", "a'b.h", "a,b.c", "a=b.h"} {
 		writeIn(t, p.Dir(), "src/"+name, "enum { x };\n")
 	}
@@ -506,13 +423,11 @@ func TestImageForOtherCores(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			needBoardTools(t, c.of, nil)
-			file, err := os.ReadFile(filepath.Join("..", "boards", c.of+".json"))
-			must(t, err)
+			file := readFile(t, filepath.Join("..", "boards", c.of+".json"))
 			changed := strings.Replace(string(file), "{", "{"+c.fields+",", 1)
 			e := testEnv()
 			e.Path = []string{boardstest.Shelf(t, map[string]string{"x.json": changed})}
-			p, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"),
-				Spec{Board: "x", Model: mlftest.Tiny(t, nil)}, e)
+			p, err := generate(t, Spec{Board: "x"}, e)
 			must(t, err)
 			_, err = p.Build(t.Context())
 			if c.want == "" {
@@ -528,8 +443,8 @@ func TestImageForOtherCores(t *testing.T) {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	model := mlftest.Tiny(t, nil)
-	own := env{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: model}, own)
+	own := env{Host: device.Host{Cache: newCache(t)}}
+	p := generated(t, Spec{Model: model}, own)
 	may := filepath.Join(t.TempDir(), "may") // without this file, make cannot end before it is cancelled
 	slow := "\n$(BUILD)/firmware.elf: slow\nslow: $(MODEL_PART) $(RUNTIME) ; test -e " + filepath.ToSlash(may) +
 		" || sleep 60\n"
@@ -543,9 +458,7 @@ func TestCancel(t *testing.T) {
 		}
 	}
 	_, err := p.Build(ctx)
-	if failure.Of(err) != failure.Interrupted {
-		t.Fatalf("got %v", err)
-	}
+	wantError(t, err, failure.Interrupted)
 	if d := time.Since(began); d > 10*buildenv.ToolGrace {
 		t.Errorf("it took %v to stop", d)
 	}
@@ -556,17 +469,15 @@ func TestCancel(t *testing.T) {
 	}
 	must(t, mark.Close())
 	p.builder.Progress = nil
-	must(t, os.WriteFile(may, nil, 0o644))
+	writeFile(t, may, "")
 	got := built(t, p)
-	q := generated(t, filepath.Join(t.TempDir(), "q"), Spec{Model: model})
+	q := generated(t, Spec{Model: model})
 	appendTo(t, filepath.Join(q.Dir(), "Makefile"), slow)
 	if want := built(t, q); got.Digest != want.Digest {
 		t.Error("the build after a cancelled one differs")
 	}
-	_, err = generate(ctx, filepath.Join(t.TempDir(), "r"), Spec{Board: "host", Model: model}, testEnv())
-	if failure.Of(err) != failure.Interrupted {
-		t.Errorf("generate after a cancel: %v", err)
-	}
+	_, err = generateIn(ctx, filepath.Join(t.TempDir(), "r"), Spec{Board: "host", Model: model}, testEnv())
+	wantError(t, err, failure.Interrupted)
 }
 
 // TestWrappedCompiler: a script that calls the compiler with one more flag prints the compiler's version and target.
@@ -593,8 +504,7 @@ func TestWrappedCompiler(t *testing.T) {
 		built(t, p)
 		compilers[n], err = p.Toolchain()
 		must(t, err)
-		l, err := p.OperatorLinker(t.Context())
-		must(t, err)
+		l := linkerOf(t, p)
 		program, err := l.Link(t.Context(), Operators{Files: []mlf.File{source}, Entries: []string{"f"}}, window)
 		must(t, err)
 		compiled[n] = program.Bytes
@@ -627,12 +537,9 @@ func TestVanishedFiles(t *testing.T) {
 		if class == failure.Host {
 			e.Programs = []string{removing}
 		}
-		l, err := generated(t, t.TempDir()+"/p", spec, e).OperatorLinker(t.Context())
-		must(t, err)
+		l := linkerOf(t, generated(t, spec, e))
 		_, err = l.Link(t.Context(), o, rpc.Window{Base: 1 << 30, Bytes: 1 << 20})
-		if failure.Of(err) != class {
-			t.Errorf("class %v, want %v: %v", failure.Of(err), class, err)
-		}
+		wantError(t, err, class)
 	}
 }
 
@@ -653,8 +560,7 @@ func TestCompileCommands(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "p")
 	flags := "-funroll-loops,lib1.c:-fno-gcse"
-	generated(t, dir, Spec{
-		Model:   mlftest.Tiny(t, nil),
+	generatedIn(t, dir, Spec{
 		Options: boards.Options{RuntimeOpt: "O1", OperatorOpt: "O3", OperatorFlags: flags},
 	})
 	var entries []generator.Command
@@ -723,7 +629,7 @@ func TestMemoryReachesTheLinker(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "p")
 	env := testEnv()
 	env.Path = []string{path}
-	p := generated(t, dir, Spec{Board: "b", Model: mlftest.Tiny(t, nil)}, env)
+	p := generatedIn(t, dir, Spec{Board: "b"}, env)
 	all := contents(t, dir)
 	for name, want := range map[string][]string{
 		"crt_config/memory.h": {
@@ -760,7 +666,7 @@ func TestSourceMissing(t *testing.T) {
 		board := bareBoard + ",\n\"sources\": [\n  \"port/process.c\",\n  \"" + source + "\"]}"
 		env := testEnv()
 		env.Path = []string{boardstest.Shelf(t, map[string]string{"b.json": board})}
-		_, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "b", Model: mlftest.Tiny(t, nil)}, env)
+		_, err := generate(t, Spec{Board: "b"}, env)
 		if want := `b.json:7: sources: "` + source + `" is not in `; err == nil || !strings.Contains(err.Error(), want) ||
 			!strings.HasSuffix(err.Error(), hint) {
 			t.Errorf("got %v, want %s…%s", err, want, hint)
@@ -810,8 +716,8 @@ func TestMissingSystem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			source := strings.NewReplacer("<math.h>", c.include, "return 0;", c.statement+" return 0;").
 				Replace(mlftest.TinyOperator)
-			p := generated(t, filepath.Join(t.TempDir(), "p [a-]*"), Spec{
-				Board: "mps2_an385", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source}),
+			p := generatedIn(t, filepath.Join(t.TempDir(), "p [a-]*"), Spec{
+				Board: "mps2_an385", Model: mlftest.Operator(t, source),
 				Options: boards.Options{App: c.app},
 			})
 			calls := strings.HasPrefix(c.want, "calls ")
@@ -824,8 +730,7 @@ func TestMissingSystem(t *testing.T) {
 			}
 			_, err := p.Build(t.Context())
 			check("image", err)
-			l, err := p.OperatorLinker(t.Context())
-			must(t, err)
+			l := linkerOf(t, p)
 			o, err := p.ModelOperators()
 			must(t, err)
 			_, err = l.Link(t.Context(), o, rpc.Window{Base: hypothetical, Bytes: 1 << 20})
@@ -854,7 +759,7 @@ func TestAssert(t *testing.T) {
 		source := strings.NewReplacer(
 			"<math.h>", "<assert.h>\n#include <stdlib.h>", "return 0;", statements[name]+" return 0;",
 		).Replace(mlftest.TinyOperator)
-		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source})
+		model := mlftest.Operator(t, source)
 		places := map[string]func(*testing.T) error{
 			"image":   func(t *testing.T) error { return callTwice(t, projectWith(t, "mps2_an385", model, options)) },
 			"process": func(t *testing.T) error { return callTwice(t, projectWith(t, "host", model, options)) },
@@ -900,7 +805,7 @@ func TestAssertOfOwnFile(t *testing.T) {
 	source := strings.NewReplacer(
 		"TVM_DLL int32_t twice", "int own(int n);\nTVM_DLL int32_t twice", "return 0;", "return own(in[0]);",
 	).Replace(mlftest.TinyOperator)
-	model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source})
+	model := mlftest.Operator(t, source)
 	for _, c := range drawn.Of(t, "asserts of own files", []struct{ board, app string }{
 		{"mps2_an386", boards.RPC},
 		{"microbit", boards.RPC},
@@ -939,33 +844,20 @@ func projectOf(t *testing.T, board, model, app string) *Project {
 
 func projectWith(t *testing.T, board, model string, o boards.Options) *Project {
 	t.Helper()
-	return generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: model, Options: o})
+	return generated(t, Spec{Board: board, Model: model, Options: o})
 }
 
 // callTwice runs a project of mlftest.Tiny and returns the error of its operator.
 func callTwice(t *testing.T, p *Project) error {
 	t.Helper()
-	s, err := p.Run(t.Context(), testEnv().desk(), "")
-	must(t, err)
-	defer s.Close(context.Background())
-	lib, err := s.SystemLib(t.Context())
-	must(t, err)
+	s, lib := started(t, p, "flash")
 	return callTwiceOf(t, s, lib)
 }
 
 // callTwiceInRAM does the same with the model in RAM.
 func callTwiceInRAM(t *testing.T, p *Project) error {
 	t.Helper()
-	r, err := p.Resident(t.Context(), filepath.Join(t.TempDir(), "r"), Spec{})
-	must(t, err)
-	defer r.Close()
-	s, err := r.Run(t.Context(), testEnv().desk(), "")
-	must(t, err)
-	defer s.Close(context.Background())
-	o, err := p.ModelOperators()
-	must(t, err)
-	lib, err := r.LoadRAM(t.Context(), s, o)
-	must(t, err)
+	s, lib := started(t, p, "RAM")
 	return callTwiceOf(t, s, lib)
 }
 
@@ -987,10 +879,10 @@ func TestDateAndTime(t *testing.T) {
 	t.Parallel()
 	e := testEnv()
 	project := func(date, macro string) *Project {
-		e.Cache = cache.New(t.TempDir(), cache.Options{})
+		e.Cache = newCache(t)
 		line := "const char* volatile when;\n__attribute__((constructor)) static void at(void) { when = " + macro + "; }\n"
-		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + line})
-		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: model}, e)
+		model := mlftest.Operator(t, mlftest.TinyOperator+line)
+		p := generated(t, Spec{Model: model}, e)
 		p.builder.Variables = map[string]string{"SOURCE_DATE_EPOCH": date}
 		return p
 	}

@@ -42,7 +42,7 @@ func child() int {
 			return 3
 		}
 	}
-	p, err := generate(context.Background(), dir, Spec{Board: "host", Model: model}, env)
+	p, err := generateIn(context.Background(), dir, Spec{Board: "host", Model: model}, env)
 	if err != nil {
 		fmt.Printf("%s\n%v\n%s\n", failure.Of(err), err, failure.Next(err))
 		return 1
@@ -106,13 +106,13 @@ func TestKilled(t *testing.T) {
 	t.Logf("seed %d (PROJECT_TEST_SEED)", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	first, second := mlftest.Tiny(t, nil),
-		mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "// second\n"})
-	want := built(t, generated(t, filepath.Join(t.TempDir(), "whole"), Spec{Model: second}))
+		mlftest.Operator(t, mlftest.TinyOperator+"// second\n")
+	want := built(t, generated(t, Spec{Model: second}))
 
 	for round := range 6 {
 		dir := filepath.Join(t.TempDir(), "p")
 		if round%2 == 1 {
-			p := generated(t, dir, Spec{Model: first})
+			p := generatedIn(t, dir, Spec{Model: first})
 			built(t, p)
 			must(t, p.Close())
 		}
@@ -127,7 +127,7 @@ func TestKilled(t *testing.T) {
 		if Exists(dir) {
 			state = "a project"
 		}
-		p := generated(t, dir, Spec{Model: second})
+		p := generatedIn(t, dir, Spec{Model: second})
 		got := built(t, p)
 		if got.Digest != want.Digest || got.ID() != want.ID() {
 			t.Errorf("killed after %v (%s): build %s, want %s", delay, state, got.ID(), want.ID())
@@ -154,7 +154,7 @@ func TestFullDisk(t *testing.T) {
 	}
 
 	dir = filepath.Join(t.TempDir(), "p")
-	p := generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)})
+	p := generatedIn(t, dir, Spec{})
 	must(t, p.Close())
 	before := contents(t, dir)
 	other := mlftest.Tiny(t, map[string]string{"src/large.txt": strings.Repeat("x", 100_000)})
@@ -171,9 +171,9 @@ func TestFullDisk(t *testing.T) {
 func TestNoPlaceForTheFolder(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(file, nil, 0o644))
+	writeFile(t, file, "")
 	for _, dir := range []string{file, filepath.Join(file, "p")} {
-		_, err := generate(t.Context(), dir, Spec{Board: "host", Model: mlftest.Tiny(t, nil)}, testEnv())
+		_, err := generateIn(t.Context(), dir, Spec{Board: "host", Model: mlftest.Tiny(t, nil)}, testEnv())
 		if failure.Of(err) != failure.Config || failure.Next(err) == "" || !strings.Contains(err.Error(), file) {
 			t.Errorf("generate in %s: %v (%s)", dir, err, failure.Next(err))
 		}

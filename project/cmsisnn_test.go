@@ -162,10 +162,7 @@ func checkKernels(t *testing.T, dir string, o kernelOperator, want func(k kernel
 	}
 	s.Libraries = nil
 	err := goWay(t, ways[0], s, nil).err
-	if failure.Of(err) != failure.Compile || !strings.Contains(err.Error(), "includes arm_nnfunctions.h") ||
-		!strings.Contains(failure.Next(err), "Spec.Libraries") {
-		t.Errorf("without the library: %v; %s", err, failure.Next(err))
-	}
+	wantError(t, err, failure.Compile, "includes arm_nnfunctions.h", "Spec.Libraries")
 }
 
 // A kernelOperator is an operator on int8 tensors with constants of its own.

@@ -16,7 +16,7 @@ import (
 func TestContexts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "p")
 	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil)}
-	p := generated(t, dir, spec)
+	p := generatedIn(t, dir, spec)
 	built(t, p)
 	failuretest.Ended(t, failuretest.Calls{
 		"Project.OperatorLinker": func(ctx context.Context) error { _, err := p.OperatorLinker(ctx); return err },
@@ -29,7 +29,7 @@ func TestContexts(t *testing.T) {
 			return err
 		},
 		"Builder.Generate": func(ctx context.Context) error {
-			_, err := generate(ctx, filepath.Join(t.TempDir(), "q"), spec, testEnv())
+			_, err := generateIn(ctx, filepath.Join(t.TempDir(), "q"), spec, testEnv())
 			return err
 		},
 		"Builder.Check": func(ctx context.Context) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,14 +12,12 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
@@ -80,8 +77,7 @@ var zephyrFaultBoards = []faultBoard{
 // and the folder to look for it in.
 func faultyBoard(t *testing.T, name string) (string, string) {
 	t.Helper()
-	source, err := os.ReadFile(filepath.Join("testdata", "faults", "faults.c"))
-	must(t, err)
+	source := readFile(t, filepath.Join("testdata", "faults", "faults.c"))
 	functions := map[string]string{}
 	for _, c := range faultCases {
 		functions["fault."+c.kind] = "fault_" + c.kind
@@ -104,8 +100,7 @@ func needBoardTools(t *testing.T, name string, path []string) {
 // faultLines are the lines of faults.c that a comment marks so.
 func faultLines(t *testing.T, mark string) (lines []int) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "faults", "faults.c"))
-	must(t, err)
+	text := readFile(t, filepath.Join("testdata", "faults", "faults.c"))
 	for i, line := range strings.Split(string(text), "\n") {
 		if _, comment, ok := strings.Cut(line, "// "); ok && slices.Contains(strings.Split(comment, ", "), mark) {
 			lines = append(lines, i+1)
@@ -155,7 +150,7 @@ func runFaulty(t *testing.T, board string) *rpc.Session {
 	e := testEnv()
 	e.Path = []string{path}
 	needBoardTools(t, name, e.Path)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: mlftest.Tiny(t, nil)}, e)
+	p := generated(t, Spec{Board: name}, e)
 	s, err := p.Run(t.Context(), testEnv().desk(), "")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, failure.Next(err))
@@ -255,27 +250,23 @@ int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, in
   return 0;
 }
 `
-	text, err := os.ReadFile(filepath.Join("..", "boards", "mps2_an385.json"))
-	must(t, err)
+	text := readFile(t, filepath.Join("..", "boards", "mps2_an385.json"))
 	board := strings.Replace(string(text), "{",
 		`{"watchdog_ms": 300, "sources": ["stuck.c"], "functions": [{"name": "test.stuck", "symbol": "stuck"}],`, 1)
 	e := testEnv()
 	e.Path = []string{boardstest.Shelf(t, map[string]string{"stuck.json": board, "stuck.c": stuck})}
 	needBoardTools(t, "stuck", e.Path)
-	dir := filepath.Join(t.TempDir(), "p")
-	p := generated(t, dir, Spec{Board: "stuck", Model: mlftest.Tiny(t, nil)}, e)
+	p := generated(t, Spec{Board: "stuck"}, e)
+	dir := p.Dir()
 	source := filepath.Join(dir, "src", "main.c")
-	text, err = os.ReadFile(source)
-	must(t, err)
+	text = readFile(t, source)
 	loop := strings.Replace(string(text), "  fault_log();\n",
 		"  fault_log();\n  extern volatile int is_stuck;\n  while (is_stuck != 0) {\n  }\n", 1)
 	if loop == string(text) {
 		t.Fatal("main.c has no call of fault_log")
 	}
-	must(t, os.WriteFile(source, []byte(loop), 0o644))
-	s, err := p.Run(t.Context(), testEnv().desk(), "")
-	must(t, err)
-	defer s.Close(context.Background())
+	writeFile(t, source, loop)
+	s := running(t, p)
 	f, err := s.Function(t.Context(), "test.stuck")
 	must(t, err)
 	_, err = f.Call(t.Context())
@@ -300,13 +291,12 @@ func TestLongWatchdog(t *testing.T) {
 	t.Parallel()
 	for _, board := range drawn.Of(t, "long watchdogs", []string{"lm3s6965evb", "mps2_an385"}, 1) {
 		t.Run(board, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join("..", "boards", board+".json"))
-			must(t, err)
+			text := readFile(t, filepath.Join("..", "boards", board+".json"))
 			e := testEnv()
 			e.Path = []string{boardstest.Shelf(t,
 				map[string]string{"long.json": strings.Replace(string(text), "{", `{"watchdog_ms": 171800,`, 1)})}
 			needBoardTools(t, "long", e.Path)
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "long", Model: mlftest.Tiny(t, nil)}, e)
+			p := generated(t, Spec{Board: "long"}, e)
 			s, err := p.Run(t.Context(), testEnv().desk(), "")
 			must(t, err)
 			must(t, s.Close(context.Background()))
@@ -322,21 +312,9 @@ func TestOperatorFault(t *testing.T) {
 		t.Fatal("the operator has no return")
 	}
 	env := testEnv()
-	env.Cache = cache.New(t.TempDir(), cache.Options{})
-	p := generated(t, filepath.Join(t.TempDir(), "p"),
-		Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})}, env)
-	s, err := p.Run(t.Context(), testEnv().desk(), "")
-	must(t, err)
-	defer s.Close(context.Background())
-	lib, err := s.SystemLib(t.Context())
-	must(t, err)
-	twice, err := lib.Function(t.Context(), "twice")
-	must(t, err)
-	dtype, err := ndarray.ParseDType("int32")
-	must(t, err)
-	x, err := s.Empty(t.Context(), dtype, []int64{4})
-	must(t, err)
-	_, err = twice.Call(t.Context(), x, x)
+	env.Cache = newCache(t)
+	p := generated(t, Spec{Model: mlftest.Operator(t, broken)}, env)
+	err := callTwice(t, p)
 	var faultErr *fault.Error
 	if !errors.As(err, &faultErr) || faultErr.Operator != "twice" ||
 		!strings.Contains(err.Error(), "fault in operator twice: ") {
@@ -354,9 +332,8 @@ func TestOperatorFault(t *testing.T) {
 	}
 	later := *i
 	later.Digest = strings.Repeat("0", len(i.Digest))
-	if _, err := new(device.Desk).Explain(&later, faultErr.Record); failure.Of(err) != failure.Config {
-		t.Errorf("of a file that is another build's: %v", err)
-	}
+	_, err = new(device.Desk).Explain(&later, faultErr.Record)
+	wantError(t, err, failure.Config)
 }
 
 // TestHelperFault has functions fault that an operator calls: it is the operator that is named, the one that the host
@@ -373,22 +350,10 @@ __attribute__((noinline)) static int boom(int n) { int (*volatile jump)(int) = (
 			t.Run(board+" "+call, func(t *testing.T) {
 				broken := strings.Replace(mlftest.TinyOperator, "return 0;", "return "+call+" + 1;", 1)
 				broken = strings.Replace(broken, "TVM_DLL", helpers+"TVM_DLL", 1)
-				p := generated(t, filepath.Join(t.TempDir(), "p"),
-					Spec{Board: board, Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
+				p := generated(t, Spec{Board: board, Model: mlftest.Operator(t, broken)})
 				needTools(t, p, "make", p.Board().Toolchain.CC)
 				needBoardTools(t, board, nil)
-				s, err := p.Run(t.Context(), testEnv().desk(), "")
-				must(t, err)
-				defer s.Close(context.Background())
-				lib, err := s.SystemLib(t.Context())
-				must(t, err)
-				twice, err := lib.Function(t.Context(), "twice")
-				must(t, err)
-				dtype, err := ndarray.ParseDType("int32")
-				must(t, err)
-				x, err := s.Empty(t.Context(), dtype, []int64{4})
-				must(t, err)
-				_, err = twice.Call(t.Context(), x, x)
+				err := callTwice(t, p)
 				var faultErr *fault.Error
 				if !errors.As(err, &faultErr) || faultErr.Operator != "twice" ||
 					!strings.Contains(err.Error(), "fault in operator twice: ") {
@@ -407,23 +372,20 @@ __attribute__((noinline)) static int boom(int n) { int (*volatile jump)(int) = (
 
 // TestClockDiffers builds firmware whose timer is declared a tenth slower than it is.
 func TestClockDiffers(t *testing.T) {
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
+	p := generated(t, Spec{})
 	port := filepath.Join(p.Dir(), "src", "process.h")
-	text, err := os.ReadFile(port)
-	must(t, err)
+	text := readFile(t, port)
 	wrong := strings.Replace(string(text), "return 1000000000U;", "return 900000000U;", 1)
 	if wrong == string(text) {
 		t.Fatal("the port defines its ticks per second in another way")
 	}
-	must(t, os.WriteFile(port, []byte(wrong), 0o644))
-	_, err = p.Run(t.Context(), testEnv().desk(), "")
+	writeFile(t, port, wrong)
+	_, err := p.Run(t.Context(), testEnv().desk(), "")
 	off := regexp.MustCompile(`\+([4-9]|1[0-8])\.\d % off the reported 900000000$`)
 	if !errors.Is(err, device.ErrClock) || !off.MatchString(err.Error()) {
 		t.Errorf("got %v", err)
 	}
-	if failure.Of(err) != failure.Config {
-		t.Errorf("class %s", failure.Of(err))
-	}
+	wantError(t, err, failure.Config)
 }
 
 // This file is about the firmware's access to reserved memory.
@@ -526,7 +488,7 @@ func TestReservedFaults(t *testing.T) {
 	regions := map[string][]int64{"seven": {0x00300000, 0x20300000}, "eight": {0x10300000, 0x38300000}}
 	for _, name := range drawn.Of(t, "reserved regions", []string{"seven", "eight"}, 1) {
 		needBoardTools(t, name, e.Path)
-		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: mlftest.Tiny(t, nil)}, e)
+		p := generated(t, Spec{Board: name}, e)
 		built(t, p)
 		for _, address := range regions[name] {
 			for _, args := range [][]any{{address}, {address, int64(0)}, {address, int64(0), int64(0)}} {
@@ -539,9 +501,7 @@ func TestReservedFaults(t *testing.T) {
 // mustPoke calls poke, which must fail if it has more than one argument.
 func mustPoke(t *testing.T, p *Project, args []any) {
 	t.Helper()
-	s, err := p.Run(t.Context(), testEnv().desk(), "")
-	must(t, err)
-	defer s.Close(context.Background())
+	s := running(t, p)
 	poke, err := s.Function(t.Context(), "poke")
 	must(t, err)
 	_, err = poke.Call(t.Context(), args...)

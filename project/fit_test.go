@@ -46,7 +46,7 @@ func remade(t *testing.T, p *Project, image *image.Image, macro string, n int64,
 		}
 		must(t, err)
 		data = regexp.MustCompile(macro+` \d+`).ReplaceAll(data, fmt.Appendf(nil, "%s %d", macro, n))
-		must(t, os.WriteFile(config, data, 0o644))
+		writeFile(t, config, string(data))
 	}
 	soon := time.Now().Add(time.Second)
 	must(t, os.Chtimes(filepath.Join(p.dir, source), soon, soon))
@@ -130,8 +130,8 @@ func TestArenaNeed(t *testing.T) {
 		{"qemu_riscv64", "matmul_00", 256},
 	}, 2) {
 		t.Run(c.board+" "+c.model, func(t *testing.T) {
-			p := generated(t, filepath.Join(t.TempDir(), "p"),
-				Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: boards.Options{PacketBytes: c.packet}})
+			o := boards.Options{PacketBytes: c.packet}
+			p := generated(t, Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: o})
 			needTools(t, p, "make", p.Board().Toolchain.CC, cmp.Or(p.Board().Link.Program, "make"))
 			testArenaNeed(t, p)
 		})
@@ -156,8 +156,7 @@ func TestArenaNeedOfArchives(t *testing.T) {
 			return bytes.Contains(f.Data, []byte("<arm_acle.h>"))
 		})
 		for _, name := range []string{"host", "mps2_an385", "mps2_an386", "qemu_riscv32"} {
-			b, err := boards.Find(name, nil)
-			must(t, err)
+			b := findBoard(t, name)
 			if fit.CheckModel(b, a, a.Models[0]) == nil && !(ofArm && name == "host") {
 				all = append(all, pair{b, filepath.Base(filepath.Dir(path)), path})
 				fits++
@@ -169,7 +168,7 @@ func TestArenaNeedOfArchives(t *testing.T) {
 	}
 	for _, c := range drawn.Of(t, "arenas of archives", all, 1) {
 		t.Run(c.board.Name+" "+c.folder+" "+mlftest.Name(c.path), func(t *testing.T) {
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board.Name, Model: c.path})
+			p := generated(t, Spec{Board: c.board.Name, Model: c.path})
 			needTools(t, p, "make", p.Board().Toolchain.CC, cmp.Or(p.Board().Link.Program, "make"))
 			_, need := testArenaNeed(t, p)
 			a, m, err := p.Model()
@@ -218,7 +217,7 @@ func TestArenaNeedOfHandwritten(t *testing.T) {
 		},
 	}, 1) {
 		t.Run(c.name, func(t *testing.T) {
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: handwritten(t, c.before, c.lines)})
+			p := generated(t, Spec{Model: handwritten(t, c.before, c.lines)})
 			needTools(t, p, "make", p.Board().Toolchain.CC)
 			image, need := testArenaNeed(t, p)
 			u, err := p.Usage(image)
@@ -239,7 +238,7 @@ func TestArenaNeedUnknown(t *testing.T) {
 	const want = "function twice in codegen/host/src/lib1.c allocates or frees by other code than TVM's: " +
 		"void* t = TVMBackendAllocWorkspace(1, 0, n, 2, 32);"
 	spec := Spec{Board: "host", Model: handwritten(t, "", lines)}
-	p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
+	p := generated(t, spec)
 	needTools(t, p, "make", p.Board().Toolchain.CC)
 	u, err := p.Usage(built(t, p))
 	must(t, err)
@@ -248,13 +247,10 @@ func TestArenaNeedUnknown(t *testing.T) {
 	}
 	spec.Options.ArenaKiB = 1
 	must(t, p.Generate(t.Context(), spec))
-	if _, err := p.Build(t.Context()); failure.Of(err) != failure.DoesNotFit || !strings.Contains(err.Error(), want) {
-		t.Errorf("an arena of 1 KiB: %v", err)
-	}
+	_, err = p.Build(t.Context())
+	wantError(t, err, failure.DoesNotFit, want)
 	spec.Options = boards.Options{App: boards.Standalone}
-	if err := p.Generate(t.Context(), spec); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
-		t.Errorf("standalone: %v", err)
-	}
+	wantError(t, p.Generate(t.Context(), spec), failure.Config, want)
 }
 
 // TestWorkspaceUnsure has standalone firmware state that the workspace of an object is not certain.
@@ -262,7 +258,7 @@ func TestWorkspaceUnsure(t *testing.T) {
 	t.Parallel()
 	spec := Spec{Board: "mps2_an385", Model: mlftest.Path(t, "digits_i8.graph_llvm_thumbv7m")}
 	spec.Options.App = boards.Standalone
-	p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
+	p := generated(t, spec)
 	needTools(t, p, "make", p.Board().Toolchain.CC)
 	u, err := p.Usage(built(t, p))
 	must(t, err)
@@ -337,7 +333,7 @@ func TestDoesNotFit(t *testing.T) {
 	}, 1) {
 		t.Run(c.name+" "+c.board, func(t *testing.T) {
 			spec := Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: c.options}
-			p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
+			p := generated(t, spec)
 			needTools(t, p, "make", p.Board().Toolchain.CC)
 			_, err := p.Build(t.Context())
 			var e *FitError
@@ -348,10 +344,7 @@ func TestDoesNotFit(t *testing.T) {
 				e.Over <= 0 || e.Part != "memory" && e.Need-e.Have != e.Over {
 				t.Errorf("%+v", e)
 			}
-			if failure.Of(err) != failure.DoesNotFit || !strings.Contains(failure.Next(err), e.Option) ||
-				!strings.Contains(err.Error(), strconv.FormatInt(e.Over, 10)) {
-				t.Errorf("%v: %v; %s", failure.Of(err), err, failure.Next(err))
-			}
+			wantError(t, err, failure.DoesNotFit, e.Option, strconv.FormatInt(e.Over, 10))
 			helped, err := boards.ParseOptions(strings.Fields(e.Option))
 			must(t, err)
 			spec.Options.ArenaKiB = cmp.Or(helped.ArenaKiB, spec.Options.ArenaKiB)
@@ -366,8 +359,7 @@ func TestDoesNotFit(t *testing.T) {
 // TestNothingIsBuiltForNothing has what does not fit by the archive's own figures refused before a compiler runs.
 func TestNothingIsBuiltForNothing(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"),
-		Spec{Model: mlftest.Path(t, "digits_i8.graph"), Options: boards.Options{ArenaKiB: 1}})
+	p := generated(t, Spec{Model: mlftest.Path(t, "digits_i8.graph"), Options: boards.Options{ArenaKiB: 1}})
 	if _, err := p.Build(t.Context()); failure.Of(err) != failure.DoesNotFit {
 		t.Fatal(err)
 	}
@@ -379,13 +371,12 @@ func TestNothingIsBuiltForNothing(t *testing.T) {
 // TestEditedConfigFits has the numbers of crt_config.h count as a person left them.
 func TestEditedConfigFits(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Path(t, "digits_i8.graph")})
+	p := generated(t, Spec{Model: mlftest.Path(t, "digits_i8.graph")})
 	config := filepath.Join(p.dir, "crt_config", "crt_config.h")
-	data, err := os.ReadFile(config)
-	must(t, err)
-	must(t, os.WriteFile(config, regexp.MustCompile(`BOARDSMITH_ARENA_BYTES \d+`).ReplaceAll(data,
-		[]byte("BOARDSMITH_ARENA_BYTES (2000U)")), 0o644))
-	_, err = p.Build(t.Context())
+	data := readFile(t, config)
+	writeFile(t, config, string(regexp.MustCompile(`BOARDSMITH_ARENA_BYTES \d+`).ReplaceAll(data,
+		[]byte("BOARDSMITH_ARENA_BYTES (2000U)"))))
+	_, err := p.Build(t.Context())
 	var e *FitError
 	if !errors.As(err, &e) || e.Have != 2000 {
 		t.Errorf("%+v", err)
@@ -441,7 +432,7 @@ func TestStackNeed(t *testing.T) {
 		{"qemu_riscv32", "conv_f32.graph", true},
 	}, 1) {
 		t.Run(c.board, func(t *testing.T) {
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: mlftest.Path(t, c.model)})
+			p := generated(t, Spec{Board: c.board, Model: mlftest.Path(t, c.model)})
 			needTools(t, p, "make", p.Board().Toolchain.CC, p.Board().Link.Program)
 			made := built(t, p)
 			u, err := p.Usage(made)
@@ -471,7 +462,7 @@ func TestUsageStandalone(t *testing.T) {
 	for _, archive := range drawn.Of(t, "standalone sizes", slices.Sorted(maps.Keys(workspaces)), 1) {
 		spec := Spec{Board: "mps2_an385", Model: mlftest.Path(t, archive)}
 		spec.Options.App = boards.Standalone
-		p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
+		p := generated(t, spec)
 		needTools(t, p, "make", p.Board().Toolchain.CC)
 		u, err := p.Usage(built(t, p))
 		must(t, err)
@@ -488,8 +479,7 @@ func TestUsage(t *testing.T) {
 	for _, board := range drawn.Of(t, "sizes",
 		[]string{"host", "mps2_an385", "mps2_an521", "microbit", "qemu_riscv32", "qemu_riscv64"}, 1) {
 		t.Run(board, func(t *testing.T) {
-			p := generated(t, filepath.Join(t.TempDir(), "p"),
-				Spec{Board: board, Model: mlftest.Path(t, "digits_i8.aot_packed")})
+			p := generated(t, Spec{Board: board, Model: mlftest.Path(t, "digits_i8.aot_packed")})
 			needTools(t, p, "make", p.Board().Toolchain.CC)
 			made := built(t, p)
 			u, err := p.Usage(made)
@@ -549,8 +539,7 @@ func TestFitByHand(t *testing.T) {
 		{"stack", "mps2_an385", "digits_i8.aot_packed", boards.Options{StackBytes: 512}},
 	}, 1) {
 		t.Run(c.name, func(t *testing.T) {
-			p := generated(t, filepath.Join(t.TempDir(), "p"),
-				Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: c.options})
+			p := generated(t, Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: c.options})
 			needTools(t, p, "make", p.Board().Toolchain.CC)
 			appendTo(t, filepath.Join(p.Dir(), "src", "main.c"), "// mine\n")
 			_, err := p.Build(t.Context())
@@ -566,19 +555,16 @@ func TestFitByHand(t *testing.T) {
 				t.Fatalf("an option would replace the edited file: %v: %s", err, failure.Next(err))
 			}
 			for _, line := range e.Lines {
-				if !strings.Contains(failure.Next(err), line) {
-					t.Errorf("the next step lacks %q: %s", line, failure.Next(err))
-				}
+				wantError(t, err, "", line)
 				name, text, _ := strings.Cut(line, ": ")
 				define := strings.Join(strings.Fields(text)[:2], " ")
 				file := filepath.Join(p.Dir(), name)
-				data, err := os.ReadFile(file)
-				must(t, err)
+				data := readFile(t, file)
 				re := regexp.MustCompile(regexp.QuoteMeta(define) + " .*")
 				if !re.Match(data) {
 					t.Errorf("%s has no %q", name, define)
 				}
-				must(t, os.WriteFile(file, re.ReplaceAll(data, []byte(text)), 0o644))
+				writeFile(t, file, string(re.ReplaceAll(data, []byte(text))))
 			}
 			built(t, p)
 		})
@@ -599,7 +585,7 @@ func TestOptionTooLarge(t *testing.T) {
 		{boards.Options{UploadKiB: 4096}, "upload_kib=1024"},
 	} {
 		spec := Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, nil), Options: c.options}
-		_, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec, testEnv())
+		_, err := generate(t, spec)
 		var e *FitError
 		if !errors.As(err, &e) || failure.Of(err) != failure.DoesNotFit || e.Region != "ram" || e.Over <= 0 ||
 			e.Need-e.Have != e.Over || !strings.HasPrefix(e.Option, c.want) || strings.Contains(err.Error(), ".json") {
@@ -611,7 +597,7 @@ func TestOptionTooLarge(t *testing.T) {
 		spec.Options.ArenaKiB = cmp.Or(helped.ArenaKiB, spec.Options.ArenaKiB)
 		spec.Options.StackBytes = cmp.Or(helped.StackBytes, spec.Options.StackBytes)
 		spec.Options.UploadKiB = cmp.Or(helped.UploadKiB, spec.Options.UploadKiB)
-		generated(t, filepath.Join(t.TempDir(), "p"), spec)
+		generated(t, spec)
 	}
 }
 
@@ -674,7 +660,7 @@ func TestParallelLoops(t *testing.T) {
 		"qemu_riscv32": "digits_i8.graph_llvm_rv32",
 	} {
 		t.Run(board, func(t *testing.T) {
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: mlftest.Path(t, model)})
+			p := generated(t, Spec{Board: board, Model: mlftest.Path(t, model)})
 			needTools(t, p, "make", p.Board().Toolchain.CC)
 			u, err := p.Usage(built(t, p))
 			must(t, err)
@@ -730,14 +716,13 @@ func TestStackDoubts(t *testing.T) {
 	t.Parallel()
 	for _, board := range drawn.Of(t, "doubts", []string{"mps2_an385", "qemu_riscv32", "microbit", "qemu_riscv64"}, 1) {
 		t.Run(board, func(t *testing.T) {
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{
+			p := generated(t, Spec{
 				Board: board, Model: mlftest.Path(t, "add.graph"), Options: boards.Options{StackBytes: 4096},
 			})
 			needTools(t, p, "make", p.Board().Toolchain.CC)
 			image := built(t, p)
 			operator := filepath.Join(p.dir, "model/codegen/host/src/add_lib1.c")
-			text, err := os.ReadFile(operator)
-			must(t, err)
+			text := readFile(t, operator)
 			begin, rest, ok := strings.Cut(string(text), "TVM_DLL int32_t tvmgen_add_fused_add(")
 			head, body, ok2 := strings.Cut(rest, "{\n")
 			if !ok || !ok2 {
@@ -745,7 +730,7 @@ func TestStackDoubts(t *testing.T) {
 			}
 			text = []byte(begin + helpers + "TVM_DLL int32_t tvmgen_add_fused_add(" + head +
 				"{\n  switched += helped(num_args);\n" + body)
-			must(t, os.WriteFile(operator, text, 0o644))
+			writeFile(t, operator, string(text))
 			cmd := exec.Command("make", "-C", p.dir) // not Build, which refuses what needs so much stack
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
@@ -780,15 +765,14 @@ func TestStackDoubts(t *testing.T) {
 // unmodified. The board is an STM32, whose chip_init calls through a table.
 func TestChangedTemplateIsDoubted(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "netduinoplus2", Model: mlftest.Path(t, "add.graph")})
+	p := generated(t, Spec{Board: "netduinoplus2", Model: mlftest.Path(t, "add.graph")})
 	needTools(t, p, "make", p.Board().Toolchain.CC)
 	image := built(t, p)
 	sure, err := p.Usage(image)
 	must(t, err)
 	name := filepath.Join(p.dir, "src/platform.c")
-	text, err := os.ReadFile(name)
-	must(t, err)
-	must(t, os.WriteFile(name, append(text, "// mine\n"...), 0o644))
+	text := readFile(t, name)
+	writeFile(t, name, string(append(text, "// mine\n"...)))
 	u, err := p.Usage(image)
 	must(t, err)
 	want := []string{"TVMPlatformMemoryAllocate calls through a pointer", "TVMPlatformMemoryFree calls through a pointer"}

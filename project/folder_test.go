@@ -35,15 +35,14 @@ func copyOfBaremetal(t *testing.T, pairs ...string) (dir string) {
 	must(t, err)
 	must(t, os.CopyFS(dir, files))
 	at := filepath.Join(dir, templatefile.TemplateFile)
-	text, err := os.ReadFile(at)
-	must(t, err)
+	text := readFile(t, at)
 	for i := 0; i < len(pairs); i += 2 {
 		if !strings.Contains(string(text), pairs[i]) {
 			t.Fatalf("%s has no %q", templatefile.TemplateFile, pairs[i])
 		}
 	}
 	must(t, os.Chmod(at, 0o644))
-	must(t, os.WriteFile(at, []byte(strings.NewReplacer(pairs...).Replace(string(text))), 0o644))
+	writeFile(t, at, strings.NewReplacer(pairs...).Replace(string(text)))
 	return dir
 }
 
@@ -52,10 +51,9 @@ func buildsElsewhere(t *testing.T) (dir string) {
 	t.Helper()
 	dir = copyOfBaremetal(t, `"build/`, `"mydata/`)
 	at := filepath.Join(dir, "Makefile")
-	text, err := os.ReadFile(at)
-	must(t, err)
+	text := readFile(t, at)
 	must(t, os.Chmod(at, 0o644))
-	must(t, os.WriteFile(at, []byte(strings.Replace(string(text), "BUILD := build\n", "BUILD := mydata\n", 1)), 0o644))
+	writeFile(t, at, strings.Replace(string(text), "BUILD := build\n", "BUILD := mydata\n", 1))
 	return dir
 }
 
@@ -73,15 +71,14 @@ func TestUsersFolderAsBuildFolder(t *testing.T) {
 		},
 		"edited project.json": func(t *testing.T, dir string) Spec {
 			state := filepath.Join(dir, templatefile.StateFile)
-			text, err := os.ReadFile(state)
-			must(t, err)
-			must(t, os.WriteFile(state, []byte(strings.ReplaceAll(string(text), `"build/`, `"mydata/`)), 0o644))
+			text := readFile(t, state)
+			writeFile(t, state, strings.ReplaceAll(string(text), `"build/`, `"mydata/`))
 			return Spec{}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "p")
-			must(t, generated(t, dir, spec).Close())
+			must(t, generatedIn(t, dir, spec).Close())
 			writeIn(t, dir, precious, "precious")
 			writeIn(t, dir, "mydata/build.json", `{"format": 1, "build_id": "00112233445566778899aabbccddeeff",
 				"others": {"mydata/thesis.tex": "00", "Makefile": "00"}}`) // of no build
@@ -108,8 +105,8 @@ func TestUsersFolderAsBuildFolder(t *testing.T) {
 // it.
 func TestBuildFolderByHand(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "p")
-	p := generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)})
+	p := generated(t, Spec{})
+	dir := p.Dir()
 	first := built(t, p)
 	byHand := func(args ...string) string {
 		t.Helper()
@@ -148,7 +145,7 @@ func TestFormerBuildFolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
 	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil)}
-	p := generated(t, dir, spec)
+	p := generatedIn(t, dir, spec)
 	built(t, p)
 	spec.Template = buildsElsewhere(t)
 	writeIn(t, spec.Template, "build/new.txt", "a source of this template")
@@ -176,19 +173,16 @@ func TestReservedNames(t *testing.T) {
 		"Project.json",
 	}
 	folder := copyOfBaremetal(t)
-	good, err := os.ReadFile(filepath.Join(folder, templatefile.TemplateFile))
-	must(t, err)
+	good := readFile(t, filepath.Join(folder, templatefile.TemplateFile))
 	try := func(what, name, text string) {
 		t.Helper()
-		must(t, os.WriteFile(filepath.Join(folder, templatefile.TemplateFile), []byte(text), 0o644))
+		writeFile(t, filepath.Join(folder, templatefile.TemplateFile), text)
 		dir := filepath.Join(t.TempDir(), "p")
-		p, err := generate(t.Context(), dir, Spec{Board: "host", Template: folder, Model: mlftest.Tiny(t, nil)}, testEnv())
+		p, err := generateIn(t.Context(), dir, Spec{Board: "host", Template: folder, Model: mlftest.Tiny(t, nil)}, testEnv())
 		if err == nil {
 			must(t, p.Close())
 		}
-		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s %s: %v", what, name, err)
-		}
+		wantError(t, err, failure.Config, name)
 		if _, err := os.Stat(dir); err == nil {
 			t.Errorf("%s %s: something was written", what, name)
 		}
@@ -223,9 +217,7 @@ func TestInterruptedFolder(t *testing.T) {
 		}
 	}
 	spec := Spec{Board: "host", Model: model, Options: boards.Options{LogLevel: "error", OperatorOpt: "O3"}}
-	if err := p.Generate(ctx, spec); failure.Of(err) != failure.Interrupted {
-		t.Fatalf("got %v", err)
-	}
+	wantError(t, p.Generate(ctx, spec), failure.Interrupted)
 	must(t, p.Close())
 	var stale *UnfinishedError
 	_, err = b.Open(dir)
@@ -233,10 +225,8 @@ func TestInterruptedFolder(t *testing.T) {
 		stale.Options != spec.Options || stale.Archive != "tiny.tar" || stale.ModelName != "twice" {
 		t.Fatalf("%v: %+v", err, stale)
 	}
-	if !strings.Contains(err.Error(), "generating it was interrupted") {
-		t.Error(err)
-	}
-	p = generated(t, dir, spec)
+	wantError(t, err, "", "generating it was interrupted")
+	p = generatedIn(t, dir, spec)
 	if got := p.state.Flashes; len(got) != 1 || got[0].Device != "chip:1" {
 		t.Errorf("the flashes became %v", got)
 	}
@@ -254,9 +244,8 @@ func TestProjectFileIsChecked(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil)}
-	p := generated(t, filepath.Join(home, "p"), spec)
-	good, err := os.ReadFile(filepath.Join(p.Dir(), templatefile.StateFile))
-	must(t, err)
+	p := generatedIn(t, filepath.Join(home, "p"), spec)
+	good := readFile(t, filepath.Join(p.Dir(), templatefile.StateFile))
 	must(t, p.Close())
 	digest := cachekey.Digest(nil)
 	for name, change := range map[string]func(map[string]any){
@@ -280,7 +269,7 @@ func TestProjectFileIsChecked(t *testing.T) {
 			data, err := json.Marshal(project)
 			must(t, err)
 			dir := filepath.Join(home, "p")
-			must(t, os.WriteFile(filepath.Join(dir, templatefile.StateFile), data, 0o644))
+			writeFile(t, filepath.Join(dir, templatefile.StateFile), string(data))
 			before := fmt.Sprint(contents(t, dir))
 			var b Builder
 			forced := spec
@@ -304,11 +293,10 @@ func TestProjectFileIsChecked(t *testing.T) {
 func TestClosedProject(t *testing.T) {
 	t.Parallel()
 	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil)}
-	p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
+	p := generated(t, spec)
 	i := built(t, p)
-	if _, _, err := p.Model(); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := p.Model()
+	must(t, err)
 	must(t, p.Close())
 	must(t, p.Close())
 	must(t, os.Remove(filepath.Join(p.Dir(), workdir.LockFile)))
@@ -345,8 +333,8 @@ func lastOf3[T, U any](_ T, _ U, err error) error { return err }
 // The history has the last flashes, also after another load; doing nothing again is no news.
 func TestFlashHistory(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "p")
-	p := generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)}, testEnv())
+	p := generated(t, Spec{})
+	dir := p.Dir()
 	i := &image.Image{Digest: "d1", BuildID: [16]byte{1}}
 	record := func(r device.FlashReport, err error) {
 		t.Helper()

@@ -2,7 +2,6 @@ package project
 
 import (
 	"errors"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -25,7 +24,7 @@ func TestAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
-			p, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: model}, env)
+			p, err := generate(t, Spec{Model: model}, env)
 			if err != nil {
 				t.Error(err)
 				return

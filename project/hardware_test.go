@@ -35,9 +35,7 @@ func chips(t *testing.T, wanted func(*boards.Board) bool) []*boards.Board {
 	var all []*boards.Board
 	for _, name := range boards.List(nil) {
 		b, err := boards.Find(name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(b.Memory) > 0 && wanted(b) {
 			all = append(all, b)
 		}
@@ -48,9 +46,7 @@ func chips(t *testing.T, wanted func(*boards.Board) bool) []*boards.Board {
 func hasCompiler(t *testing.T, b *boards.Board) (why string) {
 	t.Helper()
 	compiler, _, err := device.MissingTools(t.Context(), b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(compiler) > 0 {
 		return compiler[0].Error() + ": " + failure.Next(compiler[0])
 	}
@@ -60,9 +56,7 @@ func hasCompiler(t *testing.T, b *boards.Board) (why string) {
 func hasEmulator(t *testing.T, b *boards.Board) (why string) {
 	t.Helper()
 	_, emulator, err := device.MissingTools(t.Context(), b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(emulator) > 0 {
 		return emulator[0].Error() + ": " + failure.Next(emulator[0])
 	}
@@ -95,9 +89,7 @@ func TestEveryChipBuilds(t *testing.T) {
 	t.Parallel()
 	all := drawn.Of(t, "chips", chips(t, func(*boards.Board) bool { return true }), 2)
 	model := filepath.Join(t.TempDir(), samples.Name)
-	if err := os.WriteFile(model, samples.Archive(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, model, string(samples.Archive()))
 	c := cache.New(testcache.Dir(), cache.Options{})
 	for _, b := range all {
 		t.Run(b.Name, func(t *testing.T) {
@@ -109,19 +101,13 @@ func TestEveryChipBuilds(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "p")
 			builder := &project.Builder{Host: device.Host{Cache: c}, Forms: true}
 			p, err := builder.Generate(ctx, dir, project.Spec{Board: b.Name, Model: model})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer p.Close()
 			warnsAsErrors(t, dir)
 			i, err := p.Build(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			symbols, err := exec.CommandContext(ctx, strings.TrimSuffix(b.Toolchain.Objcopy(), "objcopy")+"nm", i.Path).Output()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			n := 0
 			for line := range strings.Lines(string(symbols)) {
 				words := strings.Fields(line)
@@ -146,21 +132,14 @@ func TestEveryChipBuilds(t *testing.T) {
 func warnsAsErrors(t *testing.T, dir string) {
 	t.Helper()
 	file := filepath.Join(dir, "Makefile")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, file)
 	strict := strings.Replace(string(text), "\nWERROR :=\n", "\nWERROR := -Werror\n", 1)
 	if strict == string(text) {
 		t.Fatal("the Makefile has no WERROR")
 	}
-	if err := os.WriteFile(file, []byte(strict), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, strict)
 	out, err := exec.Command("make", "-C", dir, "-n", "-B").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line := range strings.Lines(string(out)) {
 		if strings.Contains(line, " -c -o build/src/") && !strings.Contains(line, " -Werror ") {
 			t.Errorf("without -Werror: %s", line)
@@ -182,18 +161,12 @@ var measuredBoards = []struct{ board, pin, level string }{
 // measuredBoard writes a board file like a shipped one with a measure_pin, and returns the folder for the search path.
 func measuredBoard(t *testing.T, name, pin string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "boards", name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, filepath.Join("..", "boards", name+".json"))
 	fields := map[string]any{}
-	if err := json.Unmarshal(text, &fields); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &fields))
 	fields["measure_pin"] = pin
-	if text, err = json.Marshal(fields); err != nil {
-		t.Fatal(err)
-	}
+	text, err := json.Marshal(fields)
+	must(t, err)
 	return boardstest.Shelf(t, map[string]string{"measured.json": string(text)})
 }
 
@@ -204,9 +177,7 @@ func TestMeasured(t *testing.T) {
 	for _, c := range drawn.Of(t, "boards with a pin", measuredBoards, 1) {
 		t.Run(c.board, func(t *testing.T) {
 			shipped, err := boards.Find(c.board, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if why := hasCompiler(t, shipped) + hasEmulator(t, shipped); why != "" {
 				t.Skip(why)
 			}
@@ -228,47 +199,32 @@ func TestMeasured(t *testing.T) {
 func levelSeen(t *testing.T, e executor.Executor) byte {
 	t.Helper()
 	ctx := testkit.Context(t)
-	if err := e.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Run(ctx))
 	out, err := e.Output(ctx, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out.Data[0]
 }
 
 func measureOverRPC(t *testing.T, builder *project.Builder, s project.Spec) {
 	ctx := testkit.Context(t)
 	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.Close()
 	session, err := p.Run(ctx, &device.Desk{Programmer: "none"}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer session.Close(ctx)
 	_, m, err := p.Model()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	e, err := executor.Open(ctx, session, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	in := four(t, e)
-	if err := e.SetInput(ctx, in.Name, in.Array); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.SetInput(ctx, in.Name, in.Array))
 	levelSeen(t, e)
 	if level := levelSeen(t, e); level != low {
 		t.Errorf("in a run that is not timed, the pin is %d", level)
 	}
-	if _, err := e.Time(ctx, rpc.TimeOptions{Number: 2, Repeat: 2}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = e.Time(ctx, rpc.TimeOptions{Number: 2, Repeat: 2})
+	must(t, err)
 	if level := levelSeen(t, e); level != high {
 		t.Errorf("in a timed run, the pin is %d", level)
 	}
@@ -279,17 +235,11 @@ func measureOverRPC(t *testing.T, builder *project.Builder, s project.Spec) {
 
 func measureAlone(t *testing.T, builder *project.Builder, s project.Spec) {
 	p, err := generateAlone(t, builder, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f, err := openAlone(t, p, 2*time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	in := four(t, f.model)
-	if err := f.model.SetInput(t.Context(), in.Name, in.Array); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.model.SetInput(t.Context(), in.Name, in.Array))
 	levelSeen(t, f.model)
 	if level := levelSeen(t, f.model); level != high {
 		t.Errorf("in a run, the pin is %d", level)
@@ -329,9 +279,7 @@ func TestCustomBoard(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	made, err := exec.Command("arm-none-eabi-objcopy", "-O", "ihex", loader, "/dev/stdout").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	is, err := os.ReadFile(customExample + "/boards/boot.hex")
 	lines := func(text []byte) string { return strings.ReplaceAll(string(text), "\r", "") }
 	if err != nil || lines(made) != lines(is) {
@@ -353,25 +301,17 @@ func TestCustomBoard(t *testing.T) {
 	}
 	model := mlftest.Path(t, "digits_i8.aot_c")
 	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: board, Model: model})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.Close()
 	runProject(t, t.Context(), p, model)
 	built, err := p.Built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := release.Of(p, built, release.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at := slices.IndexFunc(r.Files, func(f release.File) bool { return f.Name == "release.json" })
 	type part struct{ Kind, Name, SHA256 string }
 	var about struct{ Parts []part }
-	if err := json.Unmarshal(r.Files[at].Data, &about); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(r.Files[at].Data, &about))
 	if !slices.ContainsFunc(about.Parts, func(x part) bool {
 		return x.Kind == "board" && x.Name == board && len(x.SHA256) == 64
 	}) {

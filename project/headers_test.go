@@ -179,10 +179,7 @@ func TestHeaderMissing(t *testing.T) {
 				changes[c.file] = "\n"
 			}
 			err := goWay(t, way, project.Spec{Board: "host", Model: mlftest.Tiny(t, changes)}, nil).err
-			if failure.Of(err) != failure.Compile || !strings.Contains(err.Error(), "src/lib1.c includes nn/kernels.h") ||
-				!strings.Contains(err.Error(), c.cause) || !strings.Contains(failure.Next(err), c.next) {
-				t.Errorf("%s: %s: %v; %s", way, c.file, err, failure.Next(err))
-			}
+			wantError(t, err, failure.Compile, "src/lib1.c includes nn/kernels.h", c.cause, c.next)
 		}
 	}
 }
@@ -195,9 +192,7 @@ func TestCXXOfArchive(t *testing.T) {
 		"codegen/host/src/extra.cc": "extern \"C\" int outside(int x) { return x; }\n",
 	}
 	err := goWay(t, "firmware", project.Spec{Board: "host", Model: mlftest.Tiny(t, changes)}, nil).err
-	if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), "not compiled: codegen/host/src/extra.cc") {
-		t.Errorf("%v; %s", err, failure.Next(err))
-	}
+	wantError(t, err, failure.Link, "not compiled: codegen/host/src/extra.cc")
 }
 
 func words(values ...int32) (data []byte) {

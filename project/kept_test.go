@@ -67,7 +67,7 @@ func newKept(t *testing.T) *keptDesk {
 		}
 	}
 	d := &keptDesk{t, t.TempDir(), testEnv()}
-	d.env.Path, d.env.Cache = []string{d.home}, cache.New(t.TempDir(), cache.Options{})
+	d.env.Path, d.env.Cache = []string{d.home}, newCache(t)
 	for name, text := range map[string]string{
 		"boards/mine.json": `{"doc": "mine", "inherits": "cpu/native", "templates": ["keeps"],
 			"link": {"kind": "process"}, "flash": {"programmer": "none"}}`,
@@ -82,8 +82,8 @@ func newKept(t *testing.T) *keptDesk {
 // project is one whose operator ends in a line.
 func (d *keptDesk) project(line string) *Project {
 	d.t.Helper()
-	model := mlftest.Tiny(d.t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + line + "\n"})
-	return generated(d.t, filepath.Join(d.t.TempDir(), "p"), Spec{Board: "mine", Model: model}, d.env)
+	model := mlftest.Operator(d.t, mlftest.TinyOperator+line+"\n")
+	return generated(d.t, Spec{Board: "mine", Model: model}, d.env)
 }
 
 // alone returns the image of such a project that is built from nothing.
@@ -97,8 +97,7 @@ func (d *keptDesk) alone(line string) *image.Image {
 // compiled lists what was compiled in a project's kept folder, sorted, from the n-th on.
 func compiled(t *testing.T, p *Project, n int) []string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(p.Dir(), "build", "compiled"))
-	must(t, err)
+	data := readFile(t, filepath.Join(p.Dir(), "build", "compiled"))
 	names := strings.Fields(string(data))[n:]
 	slices.Sort(names)
 	return names
@@ -236,9 +235,7 @@ func TestKeptLinks(t *testing.T) {
 	must(t, os.Remove(filepath.Join(src, "v.h")))
 	must(t, syscall.Mkfifo(filepath.Join(src, "v.h"), 0o644))
 	_, err := p.Build(t.Context())
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "v.h cannot be an input") {
-		t.Error(err)
-	}
+	wantError(t, err, failure.Config, "v.h cannot be an input")
 }
 
 // TestKeptUnseen: a file of the project that is no input, and one beside the project, are named where the build command
@@ -254,9 +251,8 @@ func TestKeptUnseen(t *testing.T) {
 		"../beside/own.h": "\n../beside/own.h is outside of the project",
 	} {
 		writeIn(t, p.Dir(), "Makefile", strings.ReplaceAll(keptMakefile, "-MMD", "-include '$(CURDIR)/"+include+"' -MMD"))
-		if _, err := p.Build(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", include, err)
-		}
+		_, err := p.Build(t.Context())
+		wantError(t, err, "", want)
 	}
 }
 
@@ -296,7 +292,7 @@ together:
 	images := make([]*image.Image, n)
 	for i := range n {
 		operator := mlftest.TinyOperator + fmt.Sprintf("int v%d;\n", i%2)
-		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})
+		model := mlftest.Operator(t, operator)
 		dir := filepath.Join(t.TempDir(), "p")
 		all.Go(func() {
 			// A builder runs one such command at a time: first, each has its own.
@@ -396,8 +392,7 @@ func TestKeptUnlinked(t *testing.T) {
 		writeIn(t, d.home, "templates/keeps/Makefile", makefile)
 		count := func() int {
 			t.Helper()
-			text, err := os.ReadFile(filepath.Join(keptDirs(t, d.env.Cache)[0], "build", "compiled"))
-			must(t, err)
+			text := readFile(t, filepath.Join(keptDirs(t, d.env.Cache)[0], "build", "compiled"))
 			return strings.Count(string(text), "\n")
 		}
 		for n := range 3 {
@@ -481,9 +476,8 @@ func TestKeptCancelled(t *testing.T) {
 		defer cancel()
 		appears(begun)
 	}()
-	if _, err := p.Build(ctx); failure.Of(err) != failure.Interrupted {
-		t.Errorf("%v", err)
-	}
+	_, err := p.Build(ctx)
+	wantError(t, err, failure.Interrupted)
 	if got, want := built(t, p), d.alone("int cancelled;"); got.Digest != want.Digest {
 		t.Error("other bytes after a cancelled build")
 	}
@@ -558,7 +552,7 @@ func TestKeptTools(t *testing.T) {
 		t.Fatalf("%v, %v", objects, err)
 	}
 	for _, dir := range keptDirs(t, d.env.Cache) {
-		must(t, os.WriteFile(filepath.Join(dir, "build", "src", "common.o"), nil, 0o644))
+		writeFile(t, filepath.Join(dir, "build", "src", "common.o"), "")
 	}
 	if i := built(t, p); i.Digest != first.Digest || len(compiled(t, p, 0)) != 5 {
 		t.Errorf("a damaged folder: compiled %v", compiled(t, p, 0))
@@ -588,7 +582,7 @@ func TestKeptModelHeader(t *testing.T) {
 		model := mlftest.Tiny(t, map[string]string{
 			"codegen/host/include/tiny_code.h": fmt.Sprintf("#define TINY_CODE %d\n", want),
 		})
-		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "mine", Model: model}, d.env)
+		p := generated(t, Spec{Board: "mine", Model: model}, d.env)
 		mustExit(t, p, want)
 	}
 	if n := d.folders(); n != 1 {
@@ -608,7 +602,7 @@ func TestKeptNowhere(t *testing.T) {
 	d := newKept(t)
 	want := d.alone("")
 	file := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(file, nil, 0o644))
+	writeFile(t, file, "")
 	d.env.Cache = cache.New(filepath.Join(file, "cache"), cache.Options{})
 	t.Setenv("TMPDIR", t.TempDir())
 	p := d.project("")
@@ -631,9 +625,7 @@ func TestKeptInputChanges(t *testing.T) {
 	writeIn(t, p.Dir(), "Makefile", keptMakefile+"build/deep/a.elf: changes\nchanges: ; "+
 		"echo 'int common(void) { return 7; }' >"+source+"\n")
 	_, err := p.Build(t.Context())
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "src/common.c changed during the build") {
-		t.Fatalf("%v", err)
-	}
+	wantError(t, err, failure.Config, "src/common.c changed during the build")
 	writeIn(t, p.Dir(), "Makefile", keptMakefile)
 	mustExit(t, p, 7)
 }
@@ -702,9 +694,8 @@ func writeTemplate(t *testing.T, d *keptDesk, fields map[string]any) {
 // mustExit builds the project for the computer and runs its image, which must exit with want.
 func mustExit(t *testing.T, p *Project, want int) {
 	t.Helper()
-	cmd := exec.Command(built(t, p).Path)
-	if _ = cmd.Run(); cmd.ProcessState.ExitCode() != want {
-		t.Errorf("it exits with %d, want %d", cmd.ProcessState.ExitCode(), want)
+	if got := exitOf(t, p); got != want {
+		t.Errorf("it exits with %d, want %d", got, want)
 	}
 }
 
@@ -720,7 +711,7 @@ FLAGS += -DX=$(shell cat build/remembered)
 	writeIn(t, d.home, "templates/keeps/src/main.c", "int common(void);\nint main(void) { return common() + X; }\n")
 	writeIn(t, d.home, "templates/keeps/src/settings.mk", "X = 0\n")
 	file := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(file, nil, 0o644))
+	writeFile(t, file, "")
 	for _, at := range []string{t.TempDir(), filepath.Join(file, "cache")} {
 		d.env.Cache = cache.New(at, cache.Options{})
 		p := d.project("")
@@ -786,7 +777,7 @@ func TestKeptIncluded(t *testing.T) {
 	}
 	exits := func(want int) {
 		t.Helper()
-		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "mine", Model: mlftest.Tiny(t, files)}, d.env)
+		p := generated(t, Spec{Board: "mine", Model: mlftest.Tiny(t, files)}, d.env)
 		mustExit(t, p, want)
 	}
 	for _, value := range []byte{7, 8} {
@@ -863,10 +854,7 @@ func TestConfigureReads(t *testing.T) {
 	mustExit(t, p, lines+1) // not seen
 	p.builder.Fresh = true
 	_, err := p.Build(t.Context())
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "change: "+keptOperator) ||
-		!strings.Contains(failure.Next(err), "configure_reads") {
-		t.Errorf("compared with a build from nothing: %v; %s", err, failure.Next(err))
-	}
+	wantError(t, err, failure.Config, "change: "+keptOperator, "configure_reads")
 	p.builder.Fresh = false
 	mustExit(t, p, lines+3) // the folder was emptied
 	p.builder.Fresh = true
@@ -949,8 +937,7 @@ func TestKeptNames(t *testing.T) {
 	if !strings.Contains(log.String(), p.Dir()+"/src/main.c") || strings.Contains(log.String(), d.cacheDir()) {
 		t.Errorf("printed:\n%s", &log)
 	}
-	data, err := os.ReadFile(filepath.Join(p.Dir(), "build", "compile_commands.json"))
-	must(t, err)
+	data := readFile(t, filepath.Join(p.Dir(), "build", "compile_commands.json"))
 	if !strings.Contains(string(data), `"file": "`+p.Dir()+`/src/main.c"`) ||
 		!strings.Contains(string(data), `"directory": "`+d.cacheDir()) {
 		t.Errorf("compile commands: %s", data)

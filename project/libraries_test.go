@@ -94,7 +94,7 @@ func TestLibraries(t *testing.T) {
 	for _, board := range boards {
 		e := shelf(t)
 		spec := Spec{Board: board, Model: mlftest.Tiny(t, nil), Libraries: []string{"nn", "plain", "objects"}}
-		p := generated(t, filepath.Join(t.TempDir(), "p"), spec, e)
+		p := generated(t, spec, e)
 		if _, err := os.Stat(filepath.Join(p.Dir(), "libraries", "nn", "README.md")); err == nil {
 			t.Error("a file that no compiler reads was copied")
 		}
@@ -116,7 +116,7 @@ func TestLibraries(t *testing.T) {
 			t.Errorf("%s: the libraries have no code: %+v", board, u.Parts)
 		}
 
-		q := generated(t, filepath.Join(t.TempDir(), "q"), spec, e)
+		q := generated(t, spec, e)
 		if same := built(t, q); same.Digest != first.Digest || same.BuildID != first.BuildID {
 			t.Error("the same libraries, another build")
 		}
@@ -129,7 +129,7 @@ func TestLibraries(t *testing.T) {
 		}
 
 		source := filepath.Join(e.Path[0], "libraries", "plain", "plain.c")
-		must(t, os.WriteFile(source, []byte("int plain_one(void);\nint plain_one(void) { return 3; }\n"), 0o644))
+		writeFile(t, source, "int plain_one(void);\nint plain_one(void) { return 3; }\n")
 		must(t, p.Generate(t.Context(), spec))
 		if again := built(t, p); again.BuildID == first.BuildID || again.Digest == first.Digest {
 			t.Error("another library, the same build")
@@ -162,9 +162,9 @@ func TestLibrariesInRAM(t *testing.T) {
 		e := shelf(t)
 		calls := strings.NewReplacer("in[i] * 2", "2 * nn_more(in[i])", "#include <math.h>", "int nn_more(int);").
 			Replace(mlftest.TinyOperator)
-		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": calls})
+		model := mlftest.Operator(t, calls)
 		spec := Spec{Board: board, Model: model, Libraries: []string{"nn", "plain", "objects"}}
-		p := generated(t, filepath.Join(t.TempDir(), "p"), spec, e)
+		p := generated(t, spec, e)
 		if _, err := p.OperatorLinker(t.Context()); failure.Of(err) != failure.Config {
 			t.Errorf("%s: libraries are not compiled: %v", board, err)
 		}
@@ -188,13 +188,11 @@ func TestLibrariesInRAM(t *testing.T) {
 		}
 		must(t, s.Close(t.Context()))
 
-		l, err := r.OperatorLinker(t.Context())
+		l := linkerOf(t, r)
+		spec.Archive, err = l.Archive(t.Context(), map[string]Operators{"called": candidate}, nil)
 		must(t, err)
-		if spec.Archive, err = l.Archive(t.Context(), map[string]Operators{"called": candidate}, nil); err != nil {
-			t.Fatal(err)
-		}
 		spec.Model = ""
-		built(t, generated(t, filepath.Join(t.TempDir(), "q"), spec, e))
+		built(t, generated(t, spec, e))
 		lacks := Operators{
 			Files: []mlf.File{{Name: "a.c", Data: []byte("#include <riscv.h>")}}, Entries: []string{"call"},
 		}
@@ -206,9 +204,8 @@ func TestLibrariesInRAM(t *testing.T) {
 			t.Errorf("%s: %v, want %s", board, err, want)
 		}
 		_, err = l.Link(t.Context(), lacks, rpc.Window{Base: hypothetical, Bytes: 1 << 20})
-		if want := "library riscv has it"; !strings.Contains(failure.Next(err), want) {
-			t.Errorf("%s: %v; %s", board, err, failure.Next(err))
-		}
+		want := "library riscv has it"
+		wantError(t, err, "", want)
 	}
 }
 
@@ -224,7 +221,7 @@ func TestHeaderLibrary(t *testing.T) {
 		"notes.md":     "not copied\n",
 	})
 	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil), Libraries: []string{dir}}
-	p := generated(t, filepath.Join(t.TempDir(), "p"), spec, e)
+	p := generated(t, spec, e)
 	built(t, p)
 	for name, want := range map[string]bool{"honly.h": true, "honly.def": true, "notes.md": false} {
 		if _, err := os.Stat(filepath.Join(p.Dir(), "libraries", "honly", name)); (err == nil) != want {
@@ -261,10 +258,10 @@ func TestLibraryAndOthers(t *testing.T) {
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				t.Fatal(err)
 			}
-			must(t, os.WriteFile(file, append(former, c.text...), 0o644))
+			writeFile(t, file, string(append(former, c.text...)))
 		}
 		spec := Spec{Board: c.board, Model: mlftest.Tiny(t, files), Libraries: []string{"nn", "plain", "objects"}}
-		_, err := generated(t, filepath.Join(t.TempDir(), "p"), spec, e).Build(t.Context())
+		_, err := generated(t, spec, e).Build(t.Context())
 		if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), c.want) || failure.Next(err) == "" {
 			t.Errorf("%s, %s: %v, want %s", c.board, c.text, err, c.want)
 		}
@@ -286,14 +283,12 @@ func TestLibraryErrors(t *testing.T) {
 		{"kernels.a", "library kernels.a: kernels.a/library.json: ", "belongs to objects of the model"},
 	}, 2) {
 		spec := Spec{Board: "with_host", Model: mlftest.Tiny(t, nil), Libraries: strings.Fields(c.libraries)}
-		p, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec, e)
+		p, err := generate(t, spec, e)
 		if err == nil {
 			_, err = p.Build(t.Context())
 			must(t, p.Close())
 		}
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(failure.Next(err), c.next) {
-			t.Errorf("%s: %v; %s", c.libraries, err, failure.Next(err))
-		}
+		wantError(t, err, "", c.want, c.next)
 	}
 }
 
@@ -314,8 +309,8 @@ func TestLibraryThatAllocates(t *testing.T) {
 			putFiles(t, dir, map[string]string{
 				"library.json": `{"doc": "x", "headers": ["inc"], "licence": "MIT"}`, "inc/nn.h": row.header,
 			})
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{
-				Board: "host", Model: mlftest.Tiny(t, nil), Libraries: []string{dir},
+			p := generated(t, Spec{
+				Libraries: []string{dir},
 			})
 			var log bytes.Buffer
 			p.builder.Log = hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: &log})
@@ -338,10 +333,9 @@ func TestLibraryFilesDetermineOperators(t *testing.T) {
 			"library.json": `{"doc": "x", "headers": ["."], "licence": "MIT"}`,
 			"nn.h":         "#include \"nn.def\"\n", "nn.def": "enum { NN = " + n + " };\n",
 		})
-		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil), Libraries: []string{dir}}, e)
+		p := generated(t, Spec{Libraries: []string{dir}}, e)
 		built(t, p)
-		l, err := p.OperatorLinker(t.Context())
-		must(t, err)
+		l := linkerOf(t, p)
 		program, err := l.Link(t.Context(), Operators{
 			Files:   []mlf.File{{Name: "w.c", Data: []byte("#include <nn.h>\nint w(void) { return NN; }\n")}},
 			Entries: []string{"w"},
@@ -386,9 +380,8 @@ extern "C" int mixed(int n) { return same(n); }
 			must(t, os.CopyFS(template, os.DirFS(example+"firmware")))
 			if system == "cmake" {
 				for _, name := range []string{"CMakeLists.txt", "template.json"} {
-					data, err := os.ReadFile(example + "cmake/" + name)
-					must(t, err)
-					must(t, os.WriteFile(filepath.Join(template, name), data, 0o644))
+					data := readFile(t, example+"cmake/"+name)
+					writeFile(t, filepath.Join(template, name), string(data))
 				}
 				must(t, os.Remove(filepath.Join(template, "Makefile")))
 			}
@@ -397,9 +390,9 @@ extern "C" int mixed(int n) { return same(n); }
 				"#include <kern.h>\nenum { BASE = 100 };\nint kern_more(int);\nint mixed(int);").Replace(mlftest.TinyOperator)
 			spec := Spec{
 				Board: "own_mps2_an386", Template: template, Libraries: []string{"mixed", "kern", "heads"},
-				Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": calls}),
+				Model: mlftest.Operator(t, calls),
 			}
-			p := generated(t, filepath.Join(t.TempDir(), "p"), spec, e)
+			p := generated(t, spec, e)
 			i := built(t, p)
 			s, err := p.Run(t.Context(), e.desk(), "")
 			must(t, err)
@@ -412,7 +405,7 @@ extern "C" int mixed(int n) { return same(n); }
 			}
 			spec.Libraries = nil
 			spec.Model = mlftest.Tiny(t, nil)
-			built(t, generated(t, filepath.Join(t.TempDir(), "q"), spec, e))
+			built(t, generated(t, spec, e))
 		})
 	}
 }
@@ -458,7 +451,7 @@ func TestLFSPointer(t *testing.T) {
 	} {
 		e := testEnv()
 		e.Path, s.Model = []string{path}, mlftest.Tiny(t, nil)
-		_, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), s, e)
+		_, err := generate(t, s, e)
 		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "Git LFS pointer") ||
 			failure.Of(err) != failure.Config || failure.Next(err) == "" {
 			t.Errorf("%s: %v", name, err)

@@ -17,7 +17,7 @@ func TestMembersOfOneName(t *testing.T) {
 	args := []string{"qc", "two.a"}
 	for _, text := range []string{"one", "two"} {
 		must(t, os.Mkdir(filepath.Join(dir, text), 0o755))
-		must(t, os.WriteFile(filepath.Join(dir, text, "m.o"), []byte(text), 0o644))
+		writeFile(t, filepath.Join(dir, text, "m.o"), text)
 		args = append(args, text+"/m.o")
 	}
 	ar := exec.Command("ar", args...)
@@ -41,7 +41,7 @@ func TestObjectBesideMap(t *testing.T) {
 	for name, text := range map[string]string{
 		"firmware.map": head + "firmware.o\nLOAD model.o\n", "model.map": head + "a.o\nLOAD b.o\n",
 	} {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+		writeFile(t, filepath.Join(dir, name), text)
 	}
 
 	r := linkReader{project: &Project{}, dir: dir}

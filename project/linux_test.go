@@ -16,7 +16,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
@@ -43,7 +42,7 @@ func TestFaultOfHost(t *testing.T) {
 	shelf := boardstest.Shelf(t, map[string]string{"faulty.json": `{"inherits": "cpu/native", "templates": ["baremetal"],
 "arena_kib": 16384, "packet_bytes": 4096, "toolchain": {"cc": "faulty-cc", "ar": "ar", "install": "x"},
 "link": {"kind": "process"}, "flash": {"programmer": "none"}, "sources": ["port/process.c"]}`})
-	b := &Builder{Host: device.Host{Path: []string{shelf}, Cache: cache.New(t.TempDir(), cache.Options{})}}
+	b := &Builder{Host: device.Host{Path: []string{shelf}, Cache: newCache(t)}}
 	p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"),
 		Spec{Board: "faulty", Model: mlftest.Tiny(t, nil)})
 	must(t, err)
@@ -106,8 +105,7 @@ func TestCandidateCost(t *testing.T) {
 	run(model("2", "1"))
 	// The first is up to date, and asks the compiler what it is; the second asks it for its folders.
 	run(model("2", "1"), model("5", "1"), model("3", "1"), model("4", "2"))
-	text, err := os.ReadFile(log)
-	must(t, err)
+	text := readFile(t, log)
 	parts := strings.Split(string(text), mark)[3:]
 	for n, part := range parts {
 		programs := programsIn(part)
@@ -189,11 +187,11 @@ func TestLockFilesAreOurs(t *testing.T) {
 			"link": func(path, victim string) error { return os.Symlink(victim, path) },
 			"pipe": func(path, _ string) error { return syscall.Mkfifo(path, 0o644) },
 		} {
-			dir := filepath.Join(t.TempDir(), "p")
-			p := generated(t, dir, Spec{Board: "host", Model: mlftest.Tiny(t, nil)})
+			p := generated(t, Spec{})
+			dir := p.Dir()
 			must(t, p.Close())
 			victim := filepath.Join(t.TempDir(), "victim")
-			must(t, os.WriteFile(victim, []byte("precious"), 0o644))
+			writeFile(t, victim, "precious")
 			_ = os.Remove(filepath.Join(dir, name)) // it need not be there
 			must(t, make(filepath.Join(dir, name), victim))
 			err := clean(t.Context(), dir, false, testEnv())

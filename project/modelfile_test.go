@@ -233,9 +233,7 @@ func TestPlainObjects(t *testing.T) {
 		return err
 	}
 	fatal(t, generate("host"))
-	if err := generate("microbit"); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "session") {
-		t.Errorf("an object for this computer on a microbit: %v", err)
-	}
+	wantError(t, generate("microbit"), failure.Config, "session")
 }
 
 // TestPlainFPU builds a model with an object, alone or in a library, for the double-precision FPU of a Cortex-M7 on a
@@ -275,9 +273,7 @@ func TestPlainArchives(t *testing.T) {
 		fatal(t, os.Remove(filepath.Join(m.dir, "net.a")))
 		tool(t, m.dir, m.board.Toolchain.AR, c.archiver, "net.a", "net.o", "more.o")
 		err := m.build("net.a")
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(failure.Next(err), c.next) {
-			t.Errorf("%s: %v, next %q", c.flags, err, failure.Next(err))
-		}
+		wantError(t, err, "", c.want, c.next)
 	}
 }
 
@@ -392,9 +388,7 @@ func TestPlainMismatch(t *testing.T) {
 	for _, a := range sessionInputs {
 		fatal(t, f.model.SetInput(t.Context(), a.Name, a.Array))
 	}
-	if err := f.model.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "returned the error 1 (0x1)") {
-		t.Errorf("a status of init: %v", err)
-	}
+	wantError(t, f.model.Run(t.Context()), "", "returned the error 1 (0x1)")
 }
 
 // TestPlainStatus is of a function and of an init that fail. The error of a session's run names which.
@@ -420,9 +414,7 @@ func TestPlainStatus(t *testing.T) {
 					fatal(t, e.SetInput(t.Context(), a.Name, a.Array))
 				}
 				for range 2 {
-					if err := e.Run(t.Context()); err == nil || !strings.Contains(err.Error(), change.want) {
-						t.Errorf("%v, not %s", err, change.want)
-					}
+					wantError(t, e.Run(t.Context()), "", change.want)
 				}
 			})
 		}
@@ -493,9 +485,7 @@ func TestAddressSanitizer(t *testing.T) {
 		"net.json:6: Check failed: net.c:12 writes byte 4 of output sum, which has 4 bytes",
 		"net.json:1: Check failed: net.c:13: global-buffer-overflow",
 	} {
-		if err := run(float64(i + 1)); failure.Of(err) != failure.Fault || !strings.Contains(err.Error(), want) {
-			t.Errorf("access %d: %v\nwant %s", i+1, err, want)
-		}
+		wantError(t, run(float64(i+1)), failure.Fault, want)
 	}
 	for range 2 {
 		fatal(t, run(8))
@@ -507,9 +497,7 @@ func TestAddressSanitizer(t *testing.T) {
 			t.Errorf("output %d: %v", i, got)
 		}
 	}
-	if err := run(7); err == nil || !strings.Contains(err.Error(), "net.c:14: heap-use-after-free") {
-		t.Errorf("an arena of an earlier call: %v", err)
-	}
+	wantError(t, run(7), "", "net.c:14: heap-use-after-free")
 }
 
 // numberRow matches a row of the table of numbers: expression, operands, and a result for each kind of processor.
@@ -593,9 +581,7 @@ func openNumbers(t *testing.T, board, model string) executor.Executor {
 
 func fatal(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // A style is C as a kind of generator writes it: files, and the fields of the description besides the name.

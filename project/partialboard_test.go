@@ -66,7 +66,7 @@ func newSystem(t *testing.T, changes ...string) *systemDesk {
 		}
 	}
 	s := &systemDesk{t: t, home: t.TempDir(), base: t.TempDir(), env: testEnv()}
-	s.env.Path, s.env.Cache = []string{s.home}, cache.New(t.TempDir(), cache.Options{})
+	s.env.Path, s.env.Cache = []string{s.home}, newCache(t)
 	s.write(s.home, "boards/family/system.json", systemFamily)
 	s.write(s.home, "templates/system/template.json", strings.NewReplacer(changes...).Replace(systemTemplate))
 	s.write(s.home, "templates/system/build.sh", systemBuild)
@@ -98,13 +98,12 @@ func recipeOf(t *testing.T, p *Project) string {
 
 func (s *systemDesk) project() *Project {
 	s.t.Helper()
-	return generated(s.t, filepath.Join(s.t.TempDir(), "p"), s.spec(boards.Options{}), s.env)
+	return generated(s.t, s.spec(boards.Options{}), s.env)
 }
 
 // runs returns how often the build command ran since the build folder was emptied.
 func (s *systemDesk) runs(p *Project) int {
-	data, err := os.ReadFile(filepath.Join(p.Dir(), "out", "runs"))
-	must(s.t, err)
+	data := readFile(s.t, filepath.Join(p.Dir(), "out", "runs"))
 	return strings.Count(string(data), "\n")
 }
 
@@ -115,9 +114,8 @@ func TestCompletedBoard(t *testing.T) {
 	if b := p.Board(); !b.Partial || b.CoreHz != 0 || b.Name != "system/kit" {
 		t.Errorf("before the build: %+v", b)
 	}
-	if _, err := p.OperatorLinker(t.Context()); failure.Of(err) != failure.Config {
-		t.Errorf("operators before the build: %v", err)
-	}
+	_, err := p.OperatorLinker(t.Context())
+	wantError(t, err, failure.Config)
 	first := built(t, p)
 	check := func(p *Project) {
 		t.Helper()
@@ -217,17 +215,14 @@ func TestPartialWithoutBoardFile(t *testing.T) {
 	p := s.project()
 	must(t, p.Close())
 	name := filepath.Join(p.Dir(), templatefile.StateFile)
-	data, err := os.ReadFile(name)
-	must(t, err)
+	data := readFile(t, name)
 	text := strings.Replace(string(data), `"board": "out/board.json",`, "", 1)
 	if text == string(data) {
 		t.Fatal("project.json has no board file")
 	}
-	must(t, os.WriteFile(name, []byte(text), 0o644))
-	_, err = s.env.builder().Open(p.Dir())
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "writes no board file") {
-		t.Errorf("%v", err)
-	}
+	writeFile(t, name, text)
+	_, err := s.env.builder().Open(p.Dir())
+	wantError(t, err, failure.Config, "writes no board file")
 }
 
 // TestCompletedFits: whether the model fits is checked once the memory is known.
@@ -249,9 +244,7 @@ func TestCompletedFits(t *testing.T) {
 	built(t, p)
 	other := strings.Replace(systemTemplate, `"board": "out/board.json",`, "", 1)
 	s.write(s.home, "templates/system/template.json", other)
-	if err := p.Generate(t.Context(), s.spec(boards.Options{})); failure.Of(err) != failure.Config {
-		t.Errorf("a template that completes no board: %v", err)
-	}
+	wantError(t, p.Generate(t.Context(), s.spec(boards.Options{})), failure.Config)
 }
 
 // TestFoundCompiler: another compiler at the path of the one that only the build found is noticed, and nothing that the
@@ -363,9 +356,7 @@ func TestTreeChanges(t *testing.T) {
 	s.write(s.home, "templates/system/build.sh", systemBuild+`echo 5 > "$OS_BASE/VERSION"`+"\n")
 	p := s.project()
 	_, err := p.Build(t.Context())
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "$OS_BASE changed during the build") {
-		t.Errorf("%v", err)
-	}
+	wantError(t, err, failure.Config, "$OS_BASE changed during the build")
 	if images, err := s.env.Cache.Images(func(cache.EntryInfo) bool { return true }); err != nil || len(images) != 0 {
 		t.Errorf("the cache has %v, %v", images, err)
 	}
@@ -382,16 +373,13 @@ func TestTreePattern(t *testing.T) {
 		t.Errorf("%v, %v", states, err)
 	}
 	t.Setenv("OS_BASE", "")
-	if _, err := p.env().Trees(t.Context()); failure.Of(err) != failure.ToolMissing {
-		t.Errorf("without the variable: %v", err)
-	}
+	_, err = p.env().Trees(t.Context())
+	wantError(t, err, failure.ToolMissing)
 	t.Setenv("OS_BASE", filepath.Join(s.base, "not there"))
 	q := newSystem(t).project()
 	t.Setenv("OS_BASE", filepath.Join(s.base, "not there"))
 	_, err = q.env().Trees(t.Context())
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "$OS_BASE") {
-		t.Errorf("no tree there: %v", err)
-	}
+	wantError(t, err, failure.Config, "$OS_BASE")
 }
 
 // TestTreeAbove: trees beside the variable's folder are found however its value is written, and a tree without a
@@ -413,9 +401,7 @@ func TestTreeAbove(t *testing.T) {
 	}
 	must(t, os.RemoveAll(filepath.Join(base, "sub")))
 	_, err := p.env().Trees(t.Context())
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "$OS_BASE/sub") {
-		t.Errorf("a tree that is not there: %v", err)
-	}
+	wantError(t, err, failure.Config, "$OS_BASE/sub")
 }
 
 // TestRelativeVariable: a variable's value may be relative to this process's folder, which is not the build command's.
@@ -441,7 +427,7 @@ func TestFind(t *testing.T) {
 	t.Setenv("HOME", home)
 	t.Setenv("OS_BASE", "")
 	around := t.TempDir()
-	p := generated(t, filepath.Join(around, "deep", "p"), s.spec(boards.Options{}), s.env)
+	p := generatedIn(t, filepath.Join(around, "deep", "p"), s.spec(boards.Options{}), s.env)
 	_, err := p.Build(t.Context())
 	if want := "OS_BASE, which is not set, and "; failure.Of(err) != failure.ToolMissing ||
 		strings.Contains(err.Error(), "{") || !strings.Contains(err.Error(), want) {
@@ -456,10 +442,8 @@ func TestFind(t *testing.T) {
 	wantOutput := func(want string) {
 		t.Helper()
 		built(t, p)
-		m, err := os.ReadFile(filepath.Join(p.Dir(), "out", "m.c"))
-		must(t, err)
-		tool, err := os.ReadFile(filepath.Join(p.Dir(), "out", "output"))
-		must(t, err)
+		m := readFile(t, filepath.Join(p.Dir(), "out", "m.c"))
+		tool := readFile(t, filepath.Join(p.Dir(), "out", "output"))
 		if got := strings.TrimSpace(string(m)) + " " + string(tool); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -511,8 +495,7 @@ func TestFoundBeside(t *testing.T) {
 			script(filepath.Join(s.base, "bin"), "helper", want)
 		}
 		built(t, p)
-		output, err := os.ReadFile(filepath.Join(p.Dir(), "out", "output"))
-		must(t, err)
+		output := readFile(t, filepath.Join(p.Dir(), "out", "output"))
 		isHelper := func(tool buildenv.Identity) bool { return tool.Name == "helper" }
 		i := slices.IndexFunc(p.state.Tools, isHelper)
 		if string(output) != want+"\n" || i < 0 || p.state.Tools[i].Version != want {
@@ -543,12 +526,12 @@ func TestConfigured(t *testing.T) {
 	}
 	const refused = -1
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "CMakeLists.txt"), []byte(`cmake_minimum_required(VERSION 3.20)
+	writeFile(t, filepath.Join(dir, "CMakeLists.txt"), `cmake_minimum_required(VERSION 3.20)
 project(test NONE)
 include("${MODULE}/cmake/configured.cmake")
 boardsmith_configured(number "${CMAKE_CURRENT_SOURCE_DIR}/crt_config.h" BOARDSMITH_ARENA_BYTES)
 message("number ${number}")
-`), 0o644))
+`)
 	module, err := filepath.Abs("../templates/zephyr/boardsmith")
 	must(t, err)
 	for text, want := range map[string]int64{
@@ -569,7 +552,7 @@ message("number ${number}")
 		"#define BOARDSMITH_ARENA_BYTES 4\n#define BOARDSMITH_ARENA_BYTES 8": refused,
 	} {
 		header := []byte("#define OTHER 4\n" + text + "\n")
-		must(t, os.WriteFile(filepath.Join(dir, "crt_config.h"), header, 0o644))
+		writeFile(t, filepath.Join(dir, "crt_config.h"), string(header))
 		out, err := exec.Command(cmake, "-DMODULE="+module, "-S", dir, "-B", filepath.Join(dir, "build")).CombinedOutput()
 		switch {
 		case want == refused:
@@ -590,14 +573,12 @@ message("number ${number}")
 // TestConfiguredArena: the arena is that of a changed crt_config.h, or else the board's; 0 there is no arena.
 func TestConfiguredArena(t *testing.T) {
 	t.Parallel()
-	found, err := boards.Find("mps2_an385", nil)
-	must(t, err)
+	found := findBoard(t, "mps2_an385")
 	for _, bytes := range []int64{0, 4096} {
 		p := &Project{dir: t.TempDir()}
 		p.state.Board.Board = *found
 		file := filepath.Join(p.dir, filepath.FromSlash(templatefile.ConfigFile))
-		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		must(t, os.WriteFile(file, fmt.Appendf(nil, "#define BOARDSMITH_ARENA_BYTES %d\n", bytes), 0o644))
+		writeFile(t, file, string(fmt.Appendf(nil, "#define BOARDSMITH_ARENA_BYTES %d\n", bytes)))
 		if got, want := p.arenaBytes(), cmp.Or(bytes, int64(found.ArenaKiB)*1024); got != want {
 			t.Errorf("%d bytes configured: %d, want %d", bytes, got, want)
 		}

@@ -2,7 +2,6 @@ package project
 
 import (
 	"bytes"
-	"context"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -16,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
@@ -128,27 +126,22 @@ func TestPlacedRuns(t *testing.T) {
 // openPlaced opens a session with firmware that can read its memory.
 func openPlaced(t *testing.T, board, place string) (memoryProbe, *Project, *image.Image) {
 	t.Helper()
-	source, err := os.ReadFile(filepath.Join("testdata", "faults", "memory.c"))
-	must(t, err)
+	source := readFile(t, filepath.Join("testdata", "faults", "memory.c"))
 	functions := map[string]string{"memory.read": "memory_read", "memory.write": "memory_write"}
 	name, path := boardstest.With(t, board, "memory.c", string(source), functions)
 	e := testEnv()
 	e.Path = []string{path}
 	needBoardTools(t, name, e.Path)
 	spec := Spec{Board: name, Model: manyPools(t), Options: boards.Options{Place: place}}
-	p := generated(t, filepath.Join(t.TempDir(), "p"), spec, e)
+	p := generated(t, spec, e)
 	i := built(t, p)
-	s, err := p.Run(t.Context(), testEnv().desk(), "")
-	must(t, err)
-	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	s := running(t, p)
 	return memoryProbe{t, s}, p, i
 }
 
 func symbolsOf(t *testing.T, i *image.Image) map[string]uint64 {
 	t.Helper()
-	f, err := elf.Open(i.Path)
-	must(t, err)
-	defer f.Close()
+	f := openELF(t, i)
 	at, err := firmware.Symbols(f, i.Path)
 	must(t, err)
 	return at
@@ -232,14 +225,12 @@ __attribute__((weak)) void* memcpy(void* to, const void* from, size_t bytes) {
   return to;
 }
 `
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{
-		Board: "mps2_an385", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator}),
+	p := generated(t, Spec{
+		Board: "mps2_an385", Model: mlftest.Operator(t, operator),
 		Options: boards.Options{Place: "operators=psram"},
 	})
 	mustLie(t, p.Board(), symbolsOf(t, built(t, p)), placedParts{"memcpy": "psram", "twice": "psram"})
-	s, err := p.Run(t.Context(), testEnv().desk(), "")
-	must(t, err)
-	defer s.Close(context.Background())
+	s := running(t, p)
 	rpctest.CallTwice(t, s)
 }
 
@@ -248,7 +239,7 @@ func TestPlacedBuilds(t *testing.T) {
 	drawn.OnlyInFull(t, "TestPlacedRuns and TestPlacedFit")
 	t.Parallel()
 	needBoardTools(t, "nucleo_h743zi", nil)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{
+	p := generated(t, Spec{
 		Board: "nucleo_h743zi", Model: manyPools(t),
 		Options: boards.Options{Place: "operators=itcm,pools.fast=dtcm,pools.slow=axi,pools.weights=dtcm,packet=sram4"},
 	})
@@ -284,8 +275,7 @@ func TestNothingPlacedAtNull(t *testing.T) {
 	drawn.OnlyInFull(t, "TestPlacedRuns and TestMemoryRules")
 	t.Parallel()
 	e := testEnv()
-	text, err := os.ReadFile("../boards/nucleo_h743zi.json")
-	must(t, err)
+	text := readFile(t, "../boards/nucleo_h743zi.json")
 	data := strings.Replace(string(text), `{`, `{"place": {"data": "itcm"},`, 1)
 	e.Path = []string{boardstest.Shelf(t, map[string]string{"null.json": data})}
 	needBoardTools(t, "nucleo_h743zi", nil)
@@ -296,7 +286,7 @@ func TestNothingPlacedAtNull(t *testing.T) {
 		{"nucleo_h743zi", "stack=itcm", "bare_guard_start"},
 		{"null", "", "bare_bss_start"},
 	}, 1) {
-		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{
+		p := generated(t, Spec{
 			Board: c.board, Model: manyPools(t), Options: boards.Options{Place: c.place, ArenaKiB: 48},
 		}, e)
 		if at, ok := symbolsOf(t, built(t, p))[c.symbol]; at < 256 || !ok {
@@ -312,8 +302,8 @@ func TestLoadedPlace(t *testing.T) {
 	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
 	dir := t.TempDir()
-	p := generated(t, filepath.Join(dir, "p"), Spec{
-		Board: "mps2_an385", Model: mlftest.Tiny(t, nil), Options: boards.Options{Place: "packet=psram"},
+	p := generatedIn(t, filepath.Join(dir, "p"), Spec{
+		Board: "mps2_an385", Options: boards.Options{Place: "packet=psram"},
 	})
 	r, err := p.Resident(t.Context(), filepath.Join(dir, "r"), Spec{})
 	must(t, err)
@@ -323,13 +313,11 @@ func TestLoadedPlace(t *testing.T) {
 	mustLie(t, r.Board(), symbolsOf(t, i), placedParts{serverSymbol: "psram"})
 	for _, place := range []string{"operators=psram,packet=psram", "pools.fast=psram", "parameters=psram"} {
 		o := boards.Options{Place: place}
-		q := generated(t, filepath.Join(dir, "q"), Spec{Board: "mps2_an385", Model: manyPools(t), Options: o})
+		q := generatedIn(t, filepath.Join(dir, "q"), Spec{Board: "mps2_an385", Model: manyPools(t), Options: o})
 		part, _, _ := strings.Cut(place, "=")
 		_, err = q.Resident(t.Context(), filepath.Join(dir, "s"), Spec{})
 		want := "with all its data: " + part + " cannot be placed"
-		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", place, err)
-		}
+		wantError(t, err, failure.Config, want)
 		must(t, q.Close())
 	}
 }
@@ -338,15 +326,14 @@ func TestLoadedPlace(t *testing.T) {
 func TestPlacedArena(t *testing.T) {
 	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{
+	p := generated(t, Spec{
 		Board: "mps2_an385", Model: manyPools(t), Options: boards.Options{Place: "packet=psram,pools.fast=psram"},
 	})
 	a, m, err := p.Model()
 	must(t, err)
 	less, err := fit.NeedOf(p.Board(), a, m, int(p.packetBytes()))
 	must(t, err)
-	b, err := boards.Find("mps2_an385", nil)
-	must(t, err)
+	b := findBoard(t, "mps2_an385")
 	all, err := fit.NeedOf(b, a, m, int(p.packetBytes()))
 	must(t, err)
 	if less.Bytes > all.Bytes-4800-4096 {
@@ -374,26 +361,21 @@ func TestPlaceErrors(t *testing.T) {
 		{"microbit", "arena=flash", `region "flash" cannot be written to like RAM`},
 	} {
 		s := Spec{Board: c.board, Model: manyPools(t), Options: boards.Options{Place: c.place}}
-		_, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), s, testEnv())
-		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", c.place, err)
-		}
+		_, err := generate(t, s)
+		wantError(t, err, failure.Config, c.want)
 	}
 	s := Spec{
 		Board: "mps2_an385", Model: mlftest.Path(t, "sine.aot_packed"), Options: boards.Options{Place: "pools.fast=psram"},
 	}
-	_, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), s, testEnv())
-	if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "interface-api=c") {
-		t.Errorf("%v: %s", err, failure.Next(err))
-	}
+	_, err := generate(t, s)
+	wantError(t, err, failure.Config, "interface-api=c")
 	s.Options = boards.Options{Place: "operators=psram,stack=psram", App: boards.Standalone}
-	p, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), s, testEnv())
+	p, err := generate(t, s)
 	must(t, err)
 	must(t, p.Close())
 	s.Options.Place = "packet=psram"
-	if _, err = generate(t.Context(), filepath.Join(t.TempDir(), "p"), s, testEnv()); failure.Of(err) != failure.Config {
-		t.Errorf("%v", err)
-	}
+	_, err = generate(t, s)
+	wantError(t, err, failure.Config)
 }
 
 // TestPlacedFit has a region be too small for a pool.
@@ -406,7 +388,7 @@ func TestPlacedFit(t *testing.T) {
 "place": {"pools": {"fast": "small", "other": "small"}}}`
 	e := testEnv()
 	e.Path = []string{boardstest.Shelf(t, map[string]string{"tight.json": text})}
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "tight", Model: manyPools(t)}, e)
+	p := generated(t, Spec{Board: "tight", Model: manyPools(t)}, e)
 	_, err := p.Build(t.Context())
 	var tooSmall *FitError
 	if failure.Of(err) != failure.DoesNotFit || !errors.As(err, &tooSmall) || tooSmall.Region != "small" ||
@@ -415,7 +397,7 @@ func TestPlacedFit(t *testing.T) {
 	}
 	// The project has priority over the board.
 	spec := Spec{Board: "tight", Model: manyPools(t), Options: boards.Options{Place: "pools.fast=ram"}}
-	p = generated(t, filepath.Join(t.TempDir(), "p"), spec, e)
+	p = generated(t, spec, e)
 	mustLie(t, p.Board(), symbolsOf(t, built(t, p)), placedParts{fastSymbol: "ram"})
 }
 
@@ -459,13 +441,11 @@ func TestAlignedData(t *testing.T) {
 			e := testEnv()
 			e.Path = []string{path}
 			needBoardTools(t, name, e.Path)
-			model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": alignedOperator})
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: model}, e)
+			model := mlftest.Operator(t, alignedOperator)
+			p := generated(t, Spec{Board: name, Model: model}, e)
 			i := built(t, p)
 			checkLoadAddresses(t, i)
-			s, err := p.Run(t.Context(), testEnv().desk(), "")
-			must(t, err)
-			defer s.Close(context.Background())
+			s := running(t, p)
 			own, err := s.Function(t.Context(), "own.value")
 			must(t, err)
 			if got, err := own.Call(t.Context()); err != nil || got != int64(41) {
@@ -480,9 +460,7 @@ func TestAlignedData(t *testing.T) {
 // the raw image contains no more than the ELF file's segments.
 func checkLoadAddresses(t *testing.T, i *image.Image) {
 	t.Helper()
-	f, err := elf.Open(i.Path)
-	must(t, err)
-	defer f.Close()
+	f := openELF(t, i)
 	var low, high uint64
 	distances := map[uint64]bool{}
 	for _, p := range f.Progs {
@@ -521,7 +499,7 @@ func TestUnknownSection(t *testing.T) {
 		"in[i] * here[i]").Replace(mlftest.TinyOperator)
 	mustNotLink(t, Spec{
 		Board: "mps2_an385",
-		Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator}),
+		Model: mlftest.Operator(t, operator),
 	}, testEnv())
 
 	name, path := boardstest.With(t, "mps2_an385", "own.c", inOwnSection, map[string]string{"own.value": "own_value"})
@@ -532,11 +510,9 @@ func TestUnknownSection(t *testing.T) {
 
 func mustNotLink(t *testing.T, s Spec, e env) {
 	t.Helper()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), s, e)
+	p := generated(t, s, e)
 	_, err := p.Build(t.Context())
-	if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), "orphan section `.my_weights'") {
-		t.Errorf("got %v", err)
-	}
+	wantError(t, err, failure.Link, "orphan section `.my_weights'")
 }
 
 // TestEveryByteHasAChecksum has the linker place what the script does not name, as it does without our flags: behind
@@ -547,26 +523,22 @@ func TestEveryByteHasAChecksum(t *testing.T) {
 	e := testEnv()
 	e.Path = []string{path}
 	needBoardTools(t, name, e.Path)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: mlftest.Tiny(t, nil)}, e)
+	p := generated(t, Spec{Board: name}, e)
 	if out, err := exec.Command("make", "-C", p.Dir(), "STRICT=").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	const want = "(section .my_weights) are outside the ranges"
 	file := filepath.Join(p.Dir(), "build", "firmware.elf")
-	data, err := os.ReadFile(file)
-	must(t, err)
+	data := readFile(t, file)
 	loose := &image.Image{
 		Path: file, Digest: cachekey.Digest(data), Board: p.Board().Name, Landmarks: p.state.Template.Landmarks,
 	}
 	e.Programmer, e.StateDir = "openocd", t.TempDir()
 	e.Tool = func(name string) (string, error) { return name, nil }
-	if _, err := e.desk().FlashCommands(t.Context(), p.Board(), "", loose); failure.Of(err) != failure.Config ||
-		!strings.Contains(err.Error(), want) {
-		t.Errorf("got %v", err)
-	}
-	if _, _, err := p.linked().Inspect(); failure.Of(err) != failure.Link || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v", err)
-	}
+	_, err := e.desk().FlashCommands(t.Context(), p.Board(), "", loose)
+	wantError(t, err, failure.Config, want)
+	_, _, err = p.linked().Inspect()
+	wantError(t, err, failure.Link, want)
 }
 
 const sampleArchive = "../examples/samples/digits_i8.aot_packed.tar"
@@ -600,31 +572,8 @@ func TestLayout(t *testing.T) {
 			continue
 		}
 		t.Run(b.Name, func(t *testing.T) {
-			compiler, _, err := device.MissingTools(t.Context(), b)
-			must(t, err)
-			if len(compiler) > 0 {
-				t.Skip(compiler[0])
-			}
+			needCompiler(t, b)
 			sameResident(t, b, archives, boards.Options{})
-		})
-	}
-}
-
-// TestLayoutOfEveryModel takes every archive to one board of each architecture.
-func TestLayoutOfEveryModel(t *testing.T) {
-	drawn.OnlyInFull(t, "TestEveryChipBuilds and TestUnknownSection")
-	t.Parallel()
-	archives := drawn.Of(t, "layout", mlftest.Archives(t), 1)
-	for _, name := range drawn.Of(t, "boards of every model", []string{"mps3_an547", "qemu_riscv64"}, 1) {
-		b, err := boards.Find(name, nil)
-		must(t, err)
-		t.Run(name, func(t *testing.T) {
-			compiler, _, err := device.MissingTools(t.Context(), b)
-			must(t, err)
-			if len(compiler) > 0 {
-				t.Skip(compiler[0])
-			}
-			sameResident(t, b, append([]string{sampleArchive}, archives...), boards.Options{})
 		})
 	}
 }
@@ -635,13 +584,8 @@ func TestLayoutOfLongRuntime(t *testing.T) {
 	drawn.OnlyInFull(t, "TestEveryChipBuilds and TestUnknownSection")
 	t.Parallel()
 	for _, name := range drawn.Of(t, "long runtimes", []string{"rpi_pico", "nrf52840dk", "nucleo_f401re"}, 1) {
-		b, err := boards.Find(name, nil)
-		must(t, err)
-		compiler, _, err := device.MissingTools(t.Context(), b)
-		must(t, err)
-		if len(compiler) > 0 {
-			t.Skip(compiler[0])
-		}
+		b := findBoard(t, name)
+		needCompiler(t, b)
 		archives := []string{sampleArchive, oneOp(t)}
 		at := sameResident(t, b, archives, boards.Options{RuntimeOpt: "O0", LogLevel: "debug"})
 		if r, _ := b.Region(b.Place.Code); at <= uint64(b.ModelAt) || sectorStart(r, at) != at {
@@ -654,8 +598,7 @@ func TestLayoutOfLongRuntime(t *testing.T) {
 func bareBoards(t *testing.T) (all []*boards.Board) {
 	t.Helper()
 	for _, name := range boards.List(nil) {
-		b, err := boards.Find(name, nil)
-		must(t, err)
+		b := findBoard(t, name)
 		if len(b.Memory) == 0 {
 			continue
 		}
@@ -675,7 +618,7 @@ func sameResident(t *testing.T, b *boards.Board, archives []string, o boards.Opt
 	var first *linked
 	compared := 0
 	for _, a := range archives {
-		p, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: b.Name, Model: a, Options: o}, testEnv())
+		p, err := generate(t, Spec{Board: b.Name, Model: a, Options: o})
 		if failure.Of(err) == failure.Config {
 			continue // objects for another core
 		}
@@ -722,9 +665,7 @@ type linked struct {
 
 func readLinked(t *testing.T, b *boards.Board, p *Project, i *image.Image) *linked {
 	t.Helper()
-	f, err := elf.Open(i.Path)
-	must(t, err)
-	defer f.Close()
+	f := openELF(t, i)
 	symbols, err := f.Symbols()
 	must(t, err)
 	at := map[string]uint64{}
@@ -769,8 +710,7 @@ func mustAskNothingElse(t *testing.T, object string) {
 	defer f.Close()
 	symbols, err := f.Symbols()
 	must(t, err)
-	script, err := os.ReadFile("../templates/baremetal/link.ld.S")
-	must(t, err)
+	script := readFile(t, "../templates/baremetal/link.ld.S")
 	for _, s := range symbols {
 		if s.Section != elf.SHN_UNDEF || s.Name == "" || s.Name == "bare_model" || s.Name == "boardsmith_build_id" {
 			continue

@@ -39,11 +39,10 @@ func TestPlacesAreRemembered(t *testing.T) {
 	putPlaces(t, others, "other")
 	t.Chdir(repo)
 	model := mlftest.Tiny(t, nil)
-	p := generated(t, filepath.Join("build", "p"), Spec{
+	p := generatedIn(t, filepath.Join("build", "p"), Spec{
 		Board: "boards/kit.json", Template: "templates/oven", Libraries: []string{"./libraries/heat"}, Model: model,
 	})
-	state, err := os.ReadFile(filepath.Join(p.Dir(), templatefile.StateFile))
-	must(t, err)
+	state := readFile(t, filepath.Join(p.Dir(), templatefile.StateFile))
 	if strings.Contains(string(state), home) {
 		t.Errorf("project.json has an absolute path: %s", state)
 	}

@@ -3,6 +3,7 @@ package project
 import (
 	"bytes"
 	"context"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -24,12 +25,14 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
 	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
+	"github.com/boardsmith/boardsmith/rpc"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -60,29 +63,52 @@ func testEnv() env {
 	return env{Host: host, Programmer: "none", LeaseDir: leaseDir}
 }
 
-func must(t testing.TB, err error) {
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	readFile  = testkit.ReadFile
+	wantError = testkit.WantError
+)
+
+// generated makes a project in a folder of its own and closes it when the test ends. Without a board it is for the
+// host, and without a model it has the smallest one.
+func generated(t *testing.T, s Spec, in ...env) *Project {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	return generatedIn(t, filepath.Join(t.TempDir(), "p"), s, in...)
 }
 
-// generated makes a project and closes it when the test ends.
-func generated(t *testing.T, dir string, s Spec, in ...env) *Project {
+func generatedIn(t *testing.T, dir string, s Spec, in ...env) *Project {
 	t.Helper()
-	if s.Board == "" {
-		s.Board = "host"
-	}
-	e := testEnv()
-	if len(in) > 0 {
-		e = in[0]
-	}
-	p, err := generate(t.Context(), dir, s, e)
+	p, err := generateIn(t.Context(), dir, complete(t, s), envOf(in))
 	if err != nil {
 		t.Fatalf("generate: %v\n%s", err, failure.Next(err))
 	}
 	t.Cleanup(func() { must(t, p.Close()) })
 	return p
+}
+
+// generate returns the project of such a specification, or the error.
+func generate(t *testing.T, s Spec, in ...env) (*Project, error) {
+	t.Helper()
+	return generateIn(t.Context(), filepath.Join(t.TempDir(), "p"), complete(t, s), envOf(in))
+}
+
+func complete(t *testing.T, s Spec) Spec {
+	t.Helper()
+	if s.Board == "" {
+		s.Board = "host"
+	}
+	if s.Model == "" && s.Archive == nil {
+		s.Model = mlftest.Tiny(t, nil)
+	}
+	return s
+}
+
+func envOf(in []env) env {
+	if len(in) > 0 {
+		return in[0]
+	}
+	return testEnv()
 }
 
 func built(t *testing.T, p *Project) *image.Image {
@@ -116,11 +142,10 @@ func golden(t *testing.T, name, got string) {
 	path := filepath.Join("testdata", name)
 	if *update {
 		must(t, os.MkdirAll("testdata", 0o755))
-		must(t, os.WriteFile(path, []byte(got), 0o644))
+		writeFile(t, path, got)
 		return
 	}
-	want, err := os.ReadFile(path)
-	must(t, err)
+	want := readFile(t, path)
 	if got != string(want) {
 		t.Errorf("%s differs (go test ./project -update rewrites it); got:\n%s", path, got)
 	}
@@ -128,7 +153,7 @@ func golden(t *testing.T, name, got string) {
 
 func TestGolden(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "p")
-	generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)})
+	generatedIn(t, dir, Spec{})
 	var list strings.Builder
 	for name := range sorted(contents(t, dir)) {
 		if strings.HasPrefix(name, "crt/") {
@@ -150,8 +175,7 @@ func TestGolden(t *testing.T) {
 	}
 	// The template's own defaults are what is generated for the host.
 	for _, name := range []string{"crt_config/crt_config.h", "crt_config/board.mk", "crt_config/operators.mk"} {
-		want, err := os.ReadFile(filepath.Join("..", "templates", "baremetal", name))
-		must(t, err)
+		want := readFile(t, filepath.Join("..", "templates", "baremetal", name))
 		if strings.Join(strings.Fields(all[name]), " ") != strings.Join(strings.Fields(string(want)), " ") {
 			t.Errorf("%s: got\n%s\nthe template has\n%s", name, all[name], want)
 		}
@@ -169,11 +193,10 @@ func sorted(m map[string]string) func(func(string) bool) {
 
 func TestOptionsReachTheHeader(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "p")
-	p := generated(t, dir, Spec{
-		Model:   mlftest.Tiny(t, nil),
+	p := generated(t, Spec{
 		Options: boards.Options{ArenaKiB: 64, PacketBytes: 1024, LogLevel: "error", OperatorOpt: "O3"},
 	})
+	dir := p.Dir()
 	all := contents(t, dir)
 	for name, want := range map[string]string{
 		"crt_config/crt_config.h": "#define BOARDSMITH_ARENA_BYTES 65536\n#define TVM_CRT_MAX_PACKET_SIZE_BYTES 1024\n",
@@ -205,14 +228,14 @@ func TestGenerateAgain(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
 	model := mlftest.Tiny(t, nil)
-	p := generated(t, dir, Spec{Model: model})
+	p := generatedIn(t, dir, Spec{Model: model})
 	if len(p.Wrote()) < 30 {
 		t.Errorf("the first time it wrote only %q", p.Wrote())
 	}
 	before := contents(t, dir)
 	must(t, p.Close())
 
-	p = generated(t, dir, Spec{Model: model})
+	p = generatedIn(t, dir, Spec{Model: model})
 	if len(p.Wrote()) != 0 || !same(before, contents(t, dir)) {
 		t.Errorf("the second time it wrote %q", p.Wrote())
 	}
@@ -222,7 +245,7 @@ func TestGenerateAgain(t *testing.T) {
 		"codegen/host/src/lib1.c": mlftest.TinyOperator + "// longer\n",
 		"src/tir-1.txt":           "", "src/new.txt": "new",
 	})
-	p = generated(t, dir, Spec{Model: other})
+	p = generatedIn(t, dir, Spec{Model: other})
 	want := []string{"model.tar", "model/codegen/host/src/lib1.c", "model/src/new.txt", "model/src/tir-1.txt"}
 	if !slices.Equal(p.Wrote(), want) {
 		t.Errorf("for another model it wrote %q, want %q", p.Wrote(), want)
@@ -233,7 +256,7 @@ func TestGenerateAgain(t *testing.T) {
 	must(t, p.Close())
 
 	must(t, os.Remove(filepath.Join(dir, "src", "main.c")))
-	p = generated(t, dir, Spec{Model: other})
+	p = generatedIn(t, dir, Spec{Model: other})
 	if !slices.Equal(p.Wrote(), []string{"src/main.c"}) {
 		t.Errorf("after a file was lost it wrote %q", p.Wrote())
 	}
@@ -253,9 +276,8 @@ func same(a, b map[string]string) bool {
 
 func appendTo(t *testing.T, path, text string) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	must(t, err)
-	must(t, os.WriteFile(path, append(data, text...), 0o644))
+	data := readFile(t, path)
+	writeFile(t, path, string(append(data, text...)))
 }
 
 // operatorFile is the operator's source of mlftest.Tiny in a project.
@@ -265,11 +287,10 @@ func TestEditedFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
 	model := mlftest.Tiny(t, nil)
-	p := generated(t, dir, Spec{Model: model})
+	p := generatedIn(t, dir, Spec{Model: model})
 	first := built(t, p)
 	main := filepath.Join(dir, "src", "main.c")
-	original, err := os.ReadFile(main)
-	must(t, err)
+	original := readFile(t, main)
 	const edit = "extern int mine;\nint mine; // mine\n"
 	appendTo(t, main, edit)
 
@@ -283,8 +304,8 @@ func TestEditedFiles(t *testing.T) {
 	must(t, p.Close())
 
 	text := mlftest.TinyOperator + "int second; // second\n"
-	other := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": text})
-	p = generated(t, dir, Spec{Model: other}) // main.c does not depend on the model
+	other := mlftest.Operator(t, text)
+	p = generatedIn(t, dir, Spec{Model: other}) // main.c does not depend on the model
 	if all := contents(t, dir); !slices.Equal(p.Preserved(), []string{"src/main.c"}) || all["src/main.c.orig"] != "" ||
 		!strings.HasSuffix(all["src/main.c"], "// mine\n") || !strings.Contains(all[operatorFile], "// second") {
 		t.Errorf("generate for another model beside an edited file: %q stayed", p.Preserved())
@@ -297,7 +318,7 @@ func TestEditedFiles(t *testing.T) {
 	operator := contents(t, dir)[operatorFile]
 	appendTo(t, filepath.Join(dir, operatorFile), "// mine\n")
 	before := contents(t, dir)
-	_, err = generate(t.Context(), dir, Spec{Board: "host", Model: model}, testEnv())
+	_, err := generateIn(t.Context(), dir, Spec{Board: "host", Model: model}, testEnv())
 	if !errors.Is(err, ErrEdited) || !strings.HasSuffix(err.Error(), "generated: "+operatorFile) ||
 		failure.Of(err) != failure.Config {
 		t.Fatalf("generate over an edited file: %v", err)
@@ -311,7 +332,7 @@ func TestEditedFiles(t *testing.T) {
 	}
 
 	for i, copied := range []string{"src/main.c.orig", "src/main.c.orig.1"} {
-		p = generated(t, dir, Spec{Model: model, Force: true})
+		p = generatedIn(t, dir, Spec{Model: model, Force: true})
 		all := contents(t, dir)
 		if all["src/main.c"] != string(original) || all[copied] != string(original)+edit {
 			t.Errorf("force %d: main.c replaced: %v, copy kept: %v", i, all["src/main.c"] == string(original), all[copied] != "")
@@ -323,7 +344,7 @@ func TestEditedFiles(t *testing.T) {
 		appendTo(t, main, edit)
 	}
 
-	must(t, os.WriteFile(main, original, 0o644))
+	writeFile(t, main, string(original))
 	must(t, clean(t.Context(), dir, false, testEnv()))
 	left := contents(t, dir)
 	if len(left) != 2 || left["src/main.c.orig"] == "" {
@@ -333,8 +354,8 @@ func TestEditedFiles(t *testing.T) {
 
 func TestCleanRemovesAll(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "p")
-	p := generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)})
+	p := generated(t, Spec{})
+	dir := p.Dir()
 	built(t, p)
 	must(t, p.Close())
 	must(t, clean(t.Context(), dir, false, testEnv()))
@@ -347,17 +368,12 @@ func TestCleanRemovesAll(t *testing.T) {
 func TestFolderOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "thesis.tex"), []byte("x"), 0o644))
-	_, err := generate(t.Context(), dir, Spec{Board: "host", Model: mlftest.Tiny(t, nil), Force: true}, testEnv())
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is not a project") {
-		t.Errorf("generate: %v", err)
-	}
-	if err := clean(t.Context(), dir, true, testEnv()); failure.Of(err) != failure.Config {
-		t.Errorf("clean: %v", err)
-	}
-	if _, err := load(dir, testEnv()); failure.Of(err) != failure.Config {
-		t.Errorf("load: %v", err)
-	}
+	writeFile(t, filepath.Join(dir, "thesis.tex"), "x")
+	_, err := generateIn(t.Context(), dir, Spec{Board: "host", Model: mlftest.Tiny(t, nil), Force: true}, testEnv())
+	wantError(t, err, failure.Config, "is not a project")
+	wantError(t, clean(t.Context(), dir, true, testEnv()), failure.Config)
+	_, err = load(dir, testEnv())
+	wantError(t, err, failure.Config)
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
 		t.Errorf("the folder was touched: %v", entries)
@@ -368,7 +384,7 @@ func TestBadSpecs(t *testing.T) {
 	t.Parallel()
 	good := mlftest.Tiny(t, nil)
 	file := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(file, nil, 0o644))
+	writeFile(t, file, "")
 	for _, c := range []struct {
 		name string
 		spec Spec
@@ -394,10 +410,8 @@ func TestBadSpecs(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "a", "b")
-			_, err := generate(t.Context(), dir, c.spec, testEnv())
-			if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config {
-				t.Errorf("got %v (%s), want …%s…", err, failure.Of(err), c.want)
-			}
+			_, err := generateIn(t.Context(), dir, c.spec, testEnv())
+			wantError(t, err, failure.Config, c.want)
 			if _, err := os.Stat(filepath.Dir(dir)); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("it left something behind: %v", err)
 			}
@@ -425,13 +439,12 @@ func TestUsersBoardAndTemplate(t *testing.T) {
 		"templates/small/port/process.c": "", "templates/small/out/old.o": "not copied",
 	} {
 		path := filepath.Join(home, name)
-		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must(t, os.WriteFile(path, []byte(text), 0o644))
+		writeFile(t, path, text)
 	}
 	model := mlftest.Tiny(t, nil)
 	env := testEnv()
 	env.Path = []string{home}
-	own := generated(t, filepath.Join(t.TempDir(), "own"), Spec{Board: "mine", Model: model}, env)
+	own := generated(t, Spec{Board: "mine", Model: model}, env)
 	all := contents(t, own.Dir())
 	if all["out/old.o"] != "" || all["src/extra.c"] == "" || all["crt_config/board.mk"] != "" {
 		t.Error("the user's template was not copied as it should")
@@ -439,24 +452,19 @@ func TestUsersBoardAndTemplate(t *testing.T) {
 	if i := built(t, own); filepath.Base(i.Path) != "a.elf" {
 		t.Errorf("built %s", i.Path)
 	}
-	_, err := generate(t.Context(), filepath.Join(t.TempDir(), "x"),
-		Spec{Board: "mine", Model: model, Options: boards.Options{LogLevel: "warn"}}, env)
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "log_level has no effect") {
-		t.Errorf("an option that the template does not heed: %v", err)
-	}
-	p := generated(t, filepath.Join(t.TempDir(), "bare"), Spec{Board: "mine", Template: "baremetal", Model: model}, env)
+	_, err := generate(t, Spec{Board: "mine", Model: model, Options: boards.Options{LogLevel: "warn"}}, env)
+	wantError(t, err, failure.Config, "log_level has no effect")
+	p := generated(t, Spec{Board: "mine", Template: "baremetal", Model: model}, env)
 	built(t, p)
-	_, err = generate(t.Context(), filepath.Join(t.TempDir(), "y"), Spec{Board: "host", Template: "small", Model: model},
+	_, err = generate(t, Spec{Template: "small", Model: model},
 		env)
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "does not build with template small") {
-		t.Errorf("a template that the board does not name: %v", err)
-	}
+	wantError(t, err, failure.Config, "does not build with template small")
 }
 
 // TestLaunchScript starts the server of TVM's Project API by the project's script, in each of its ways.
 func TestLaunchScript(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
+	p := generated(t, Spec{})
 	server := []byte("#!/bin/sh\necho \"$0\" \"$@\"\n")
 	onPath := t.TempDir()
 	start := func(env ...string) (string, error) {
@@ -492,7 +500,7 @@ func TestReadOnlyFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "locked")
 	must(t, os.Mkdir(dir, 0o555))
 	for _, d := range []string{dir, filepath.Join(dir, "p")} {
-		_, err := generate(t.Context(), d, Spec{Board: "host", Model: mlftest.Tiny(t, nil)}, testEnv())
+		_, err := generateIn(t.Context(), d, Spec{Board: "host", Model: mlftest.Tiny(t, nil)}, testEnv())
 		if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "can be written to") {
 			t.Errorf("generate in %s: %v (%s)", d, err, failure.Next(err))
 		}
@@ -514,15 +522,11 @@ func FuzzProjectJSON(f *testing.F) {
 	}
 	s.Board.Toolchain.CC, s.Board.Toolchain.AR = "cc", "ar"
 	good, err := s.Bytes()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Add(good)
 	s.Pending = s.Files
 	pending, err := s.Bytes()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Add(pending)
 	for _, bad := range []string{
 		`{}`, `{"format": 2}`, `[]`, `{"format":1,"files":{"../x":""}}`,
@@ -582,7 +586,7 @@ func (e env) desk() *device.Desk {
 	}
 }
 
-func generate(ctx context.Context, dir string, s Spec, e env) (*Project, error) {
+func generateIn(ctx context.Context, dir string, s Spec, e env) (*Project, error) {
 	return e.builder().Generate(ctx, dir, s)
 }
 
@@ -599,7 +603,7 @@ func clean(ctx context.Context, dir string, force bool, e env) error {
 // TestBoardIsCopy: nobody who asks for the board changes the project, whose kept folders depend on it.
 func TestBoardIsCopy(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: mlftest.Tiny(t, nil)}, testEnv())
+	p := generated(t, Spec{})
 	before := p.state.Board.Board
 	p.Board().Link.Kind = "none"
 	if after := p.state.Board.Board; !reflect.DeepEqual(before, after) {
@@ -632,4 +636,51 @@ func NewEnough(t *testing.T, b *boards.Board) bool {
 		return false
 	}
 	return true
+}
+
+func findBoard(t *testing.T, name string) *boards.Board {
+	t.Helper()
+	b, err := boards.Find(name, nil)
+	must(t, err)
+	return b
+}
+
+func newCache(t *testing.T) *cache.Cache {
+	t.Helper()
+	return cache.New(t.TempDir(), cache.Options{})
+}
+
+// running starts the project's firmware, which ends with the test.
+func running(t *testing.T, p *Project) *rpc.Session {
+	t.Helper()
+	s, err := p.Run(t.Context(), testEnv().desk(), "")
+	must(t, err)
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s
+}
+
+func linkerOf(t *testing.T, p *Project) *OperatorLinker {
+	t.Helper()
+	l, err := p.OperatorLinker(t.Context())
+	must(t, err)
+	return l
+}
+
+// openELF opens an image's file until the test ends.
+func openELF(t *testing.T, i *image.Image) *elf.File {
+	t.Helper()
+	f, err := elf.Open(i.Path)
+	must(t, err)
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+// needCompiler skips where the board's compiler is not installed.
+func needCompiler(t *testing.T, b *boards.Board) {
+	t.Helper()
+	compiler, _, err := device.MissingTools(t.Context(), b)
+	must(t, err)
+	if len(compiler) > 0 {
+		t.Skip(compiler[0])
+	}
 }

@@ -3,12 +3,10 @@ package project
 import (
 	"cmp"
 	"context"
-	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -25,7 +23,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -164,7 +161,7 @@ func TestProtectionErrors(t *testing.T) {
 		e.Path = []string{boardstest.Shelf(t, map[string]string{
 			"bad.json": text, "chip/own.json": string(own), "poke.c": pokeSource,
 		})}
-		p, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "bad", Model: mlftest.Tiny(t, nil)}, e)
+		p, err := generate(t, Spec{Board: "bad"}, e)
 		if err == nil {
 			must(t, p.Close())
 		}
@@ -186,8 +183,7 @@ var nullRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (fault|returns) \\| (fau
 // nullTable is the table of docs/chip.md, of which these tests assert each cell.
 func nullTable(t *testing.T) map[string]nullCell {
 	t.Helper()
-	text, err := os.ReadFile("../docs/chip.md")
-	must(t, err)
+	text := readFile(t, "../docs/chip.md")
 	table := map[string]nullCell{}
 	for _, m := range nullRow.FindAllStringSubmatch(string(text), -1) {
 		table[m[1]] = nullCell{m[2] == "fault", m[3] == "fault"}
@@ -204,8 +200,7 @@ func nullTable(t *testing.T) map[string]nullCell {
 func emulated(t *testing.T) (names []string) {
 	t.Helper()
 	for _, name := range boards.List(nil) {
-		b, err := boards.Find(name, nil)
-		must(t, err)
+		b := findBoard(t, name)
 		if b.Link.Kind != "serial" && NewEnough(t, b) {
 			names = append(names, name)
 		}
@@ -231,8 +226,7 @@ type memoryProbe struct {
 
 func openMemory(t *testing.T, board string) (memoryProbe, *Project) {
 	t.Helper()
-	source, err := os.ReadFile(filepath.Join("testdata", "faults", "memory.c"))
-	must(t, err)
+	source := readFile(t, filepath.Join("testdata", "faults", "memory.c"))
 	functions := map[string]string{}
 	for _, f := range []string{"read", "write", "constant", "run", "mark", "fill", "used", "handlers", "frames"} {
 		functions["memory."+f] = "memory_" + f
@@ -241,10 +235,8 @@ func openMemory(t *testing.T, board string) (memoryProbe, *Project) {
 	e := testEnv()
 	e.Path = []string{path}
 	needBoardTools(t, name, e.Path)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: mlftest.Tiny(t, nil)}, e)
-	s, err := p.Run(t.Context(), testEnv().desk(), "")
-	must(t, err)
-	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	p := generated(t, Spec{Board: name}, e)
+	s := running(t, p)
 	return memoryProbe{t, s}, p
 }
 
@@ -369,10 +361,8 @@ func TestGuardsAligned(t *testing.T) {
 {"name": "code", "origin": 0, "size": "0x00400000", "exec": true}, {"name": "ram", "origin": "0x20000050", "size": "0x00010000"}]}`
 	e := testEnv()
 	e.Path = []string{boardstest.Shelf(t, map[string]string{"odd.json": text})}
-	i := built(t, generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "odd", Model: mlftest.Tiny(t, nil)}, e))
-	f, err := elf.Open(i.Path)
-	must(t, err)
-	defer f.Close()
+	i := built(t, generated(t, Spec{Board: "odd"}, e))
+	f := openELF(t, i)
 	at, err := firmware.Symbols(f, i.Path)
 	must(t, err)
 	for _, name := range []string{"bare_guard_start", "bare_handler_guard_start"} {
@@ -428,7 +418,7 @@ func buildMPU(t *testing.T, b *boards.Board, o boards.Options, window uint64) (p
 	dir := t.TempDir()
 	settled, err := b.Settle(o)
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "crt_config.h"), generator.ConfigHeader(b, settled), 0o644))
+	writeFile(t, filepath.Join(dir, "crt_config.h"), string(generator.ConfigHeader(b, settled)))
 	source := "../templates/baremetal/" + mpuV7
 	if isV8(b) {
 		source = "../templates/baremetal/" + mpuV8
@@ -436,8 +426,7 @@ func buildMPU(t *testing.T, b *boards.Board, o boards.Options, window uint64) (p
 	for _, name := range []string{
 		source, "../templates/baremetal/port/cpu/cortexm/mpu.h", "testdata/mpu/mpu.h", "testdata/mpu/mpu.c",
 	} {
-		_, err := os.ReadFile(name) // so that go test does not take an old result for this one
-		must(t, err)
+		_ = readFile(t, name)
 	}
 	stack, _ := b.Region(b.Place.StackRegion())
 	program = filepath.Join(dir, "mpu")
@@ -679,12 +668,10 @@ func TestMemoryInit(t *testing.T) {
 	e := testEnv()
 	e.Path = []string{boardstest.Shelf(t, map[string]string{"init.json": initBoard, "init.c": initSource})}
 	needBoardTools(t, "init", e.Path)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "init", Model: manyPools(t)}, e)
+	p := generated(t, Spec{Board: "init", Model: manyPools(t)}, e)
 	mustLie(t, p.Board(), symbolsOf(t, built(t, p)),
 		placedParts{entrySymbol: "outer", fastSymbol: "shared", slowSymbol: "outer", weightsSymbol: "outer"})
-	s, err := p.Run(t.Context(), testEnv().desk(), "")
-	must(t, err)
-	defer s.Close(context.Background())
+	s := running(t, p)
 	runPlaced(t, p, s)
 	calls, err := s.Function(t.Context(), "memory.calls")
 	must(t, err)

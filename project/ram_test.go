@@ -96,8 +96,7 @@ func ramProgram(flags ...string) Operators {
 // ramBoards are the emulated boards with RAM to spare for a window, with the options that make room for it.
 func ramBoards(t *testing.T) (names []string) {
 	for _, name := range emulated(t) {
-		b, err := boards.Find(name, nil)
-		must(t, err)
+		b := findBoard(t, name)
 		if _, err := b.Settle(ramOptions(name)); err == nil && slices.Contains(b.Templates, "baremetal") {
 			names = append(names, name)
 		}
@@ -120,13 +119,9 @@ func ramOptions(board string) boards.Options {
 func openRAM(t *testing.T, board string) (*rpc.Session, *OperatorLinker, *Project) {
 	t.Helper()
 	needBoardTools(t, board, nil)
-	p := generated(t, t.TempDir()+"/p", Spec{Board: board, Model: mlftest.Tiny(t, nil), Options: ramOptions(board)},
-		testEnv())
-	s, err := p.Run(t.Context(), testEnv().desk(), "")
-	must(t, err)
-	t.Cleanup(func() { _ = s.Close(t.Context()) })
-	l, err := p.OperatorLinker(t.Context())
-	must(t, err)
+	p := generated(t, Spec{Board: board, Options: ramOptions(board)})
+	s := running(t, p)
+	l := linkerOf(t, p)
 	return s, l, p
 }
 
@@ -178,12 +173,10 @@ func TestOperatorsInRAM(t *testing.T) {
 					}
 				}
 			}
-			if _, err := callIn(t, first, "variables"); err == nil || !strings.Contains(err.Error(), "by a variable") {
-				t.Errorf("calls by variables: %v", err)
-			}
-			if _, err := callIn(t, first, "fails"); err == nil || !strings.Contains(err.Error(), "no such luck") {
-				t.Errorf("an operator's error: %v", err)
-			}
+			_, err = callIn(t, first, "variables")
+			wantError(t, err, "", "by a variable")
+			_, err = callIn(t, first, "fails")
+			wantError(t, err, "", "no such luck")
 			f, err := first.Function(t.Context(), "root")
 			must(t, err)
 			must(t, first.Unlink(t.Context()))
@@ -381,10 +374,8 @@ func TestInterruptsOfMeasurements(t *testing.T) {
 func TestOperatorsRefused(t *testing.T) {
 	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
-	p := generated(t, t.TempDir()+"/p",
-		Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, nil), Options: ramOptions("mps2_an385")}, testEnv())
-	l, err := p.OperatorLinker(t.Context())
-	must(t, err)
+	p := generated(t, Spec{Board: "mps2_an385", Options: ramOptions("mps2_an385")})
+	l := linkerOf(t, p)
 	w := rpc.Window{Base: 0x20010000, Bytes: 4096, Alignment: 32}
 	for _, c := range []struct {
 		name, source, entry string
@@ -416,16 +407,13 @@ func TestOperatorsRefused(t *testing.T) {
 		})
 	}
 	f := Operators{Files: []mlf.File{{Name: "a.c", Data: []byte("int f(void) { return 0; }")}}}
-	if _, err := l.Link(t.Context(), f, w); failure.Of(err) != failure.Config {
-		t.Errorf("no entry is named: %v", err)
-	}
-	if _, err := l.Archive(t.Context(), map[string]Operators{"g": f}, nil); failure.Of(err) != failure.Config {
-		t.Errorf("no entry of an archive's function is named: %v", err)
-	}
+	_, err := l.Link(t.Context(), f, w)
+	wantError(t, err, failure.Config)
+	_, err = l.Archive(t.Context(), map[string]Operators{"g": f}, nil)
+	wantError(t, err, failure.Config)
 	f.Entries = []string{"f"}
-	if _, err := p.LoadRAM(t.Context(), withoutWindows(t), f); failure.Of(err) != failure.DoesNotFit {
-		t.Errorf("no RAM is free: %v", err)
-	}
+	_, err = p.LoadRAM(t.Context(), withoutWindows(t), f)
+	wantError(t, err, failure.DoesNotFit)
 }
 
 // withoutWindows opens a session with a device that has no free RAM for code.
@@ -455,9 +443,8 @@ func withoutWindows(t *testing.T) *rpc.Session {
 func TestOperatorNames(t *testing.T) {
 	t.Parallel()
 	needBoardTools(t, "host", nil)
-	p := generated(t, t.TempDir()+"/p", Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: ramOptions("host")})
-	l, err := p.OperatorLinker(t.Context())
-	must(t, err)
+	p := generated(t, Spec{Options: ramOptions("host")})
+	l := linkerOf(t, p)
 	made := filepath.Join(t.TempDir(), "made")
 	specs := mlf.File{Name: "spec.c", Data: []byte(".c:\ntouch " + made + "\n\n")}
 	entry := mlf.File{Name: "f.c", Data: []byte("#include <math.h>\nint f(double* x) { *x = cos(*x); return 0; }")}
@@ -465,16 +452,14 @@ func TestOperatorNames(t *testing.T) {
 	cc := exec.CommandContext(t.Context(), "cc", "-x", "c", "-c", "-o", compiled, "-")
 	cc.Stdin = bytes.NewReader(entry.Data)
 	must(t, cc.Run())
-	code, err := os.ReadFile(compiled)
-	must(t, err)
+	code := readFile(t, compiled)
 	defines := func(file, variable string) mlf.File {
 		return mlf.File{Name: file, Data: []byte("int " + variable + ";")}
 	}
 	object := mlf.File{Name: "f.o", Data: code}
 	const noName = `cos, 0); __asm__(".incbin \"/etc/passwd\""); STUB(cos`
 	must(t, exec.CommandContext(t.Context(), "objcopy", "--redefine-sym", "cos="+noName, compiled).Run())
-	code, err = os.ReadFile(compiled)
-	must(t, err)
+	code = readFile(t, compiled)
 	injects := mlf.File{Name: "f.o", Data: code}
 	for _, c := range []struct {
 		files []mlf.File
@@ -517,9 +502,8 @@ func TestUnwindingTables(t *testing.T) {
 	t.Parallel()
 	const board = "mps2_an386"
 	needBoardTools(t, board, nil)
-	p := generated(t, t.TempDir()+"/p", Spec{Board: board, Model: mlftest.Tiny(t, nil), Options: ramOptions(board)})
-	l, err := p.OperatorLinker(t.Context())
-	must(t, err)
+	p := generated(t, Spec{Board: board, Options: ramOptions(board)})
+	l := linkerOf(t, p)
 	source := []byte("int g(int* x) { return *x; }\nint f(int* x) { return g(x) + 1; }\n")
 	var sizes [2]int
 	for i, flags := range [][]string{nil, {"-funwind-tables"}} {
@@ -537,7 +521,7 @@ func TestUnwindingTables(t *testing.T) {
 		Flags: []string{"-funwind-tables", "-fno-inline"},
 	})
 	must(t, err)
-	built(t, generated(t, t.TempDir()+"/q", Spec{Board: board, Archive: a}))
+	built(t, generated(t, Spec{Board: board, Archive: a}))
 }
 
 // TestUploadIntoITCM builds for Cortex-M7 boards, whose window is in the memory that needs no cache, and not at 0.
@@ -551,19 +535,16 @@ func TestUploadIntoITCM(t *testing.T) {
 		t.Run(c.board, func(t *testing.T) {
 			needBoardTools(t, c.board, nil)
 			spec := Spec{Board: c.board, Model: mlftest.Tiny(t, nil), Options: boards.Options{UploadKiB: c.kib}}
-			i := built(t, generated(t, t.TempDir()+"/p", spec))
-			f, err := elf.Open(i.Path)
-			must(t, err)
-			defer f.Close()
+			i := built(t, generated(t, spec))
+			f := openELF(t, i)
 			at, err := firmware.Symbols(f, i.Path)
 			must(t, err)
 			if got := at["bare_upload_start"]; got != uint64(c.kib)*1024 {
 				t.Errorf("the window of %d KiB begins at %#x", c.kib, got)
 			}
 			spec.Options.UploadKiB *= 2
-			if _, err := generate(t.Context(), t.TempDir()+"/q", spec, testEnv()); failure.Of(err) != failure.DoesNotFit {
-				t.Errorf("a window of twice the size: %v", err)
-			}
+			_, err = generate(t, spec)
+			wantError(t, err, failure.DoesNotFit)
 		})
 	}
 }
@@ -572,10 +553,8 @@ func TestUploadIntoITCM(t *testing.T) {
 func TestOperatorLinkerShared(t *testing.T) {
 	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
-	p := generated(t, t.TempDir()+"/p",
-		Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, nil), Options: ramOptions("mps2_an385")}, testEnv())
-	l, err := p.OperatorLinker(t.Context())
-	must(t, err)
+	p := generated(t, Spec{Board: "mps2_an385", Options: ramOptions("mps2_an385")})
+	l := linkerOf(t, p)
 	w := rpc.Window{Base: 0x20010000, Bytes: 16384, Alignment: 32}
 	var all [4]rpc.Program
 	var group sync.WaitGroup
@@ -618,17 +597,14 @@ func TestResidentBesideRAM(t *testing.T) {
 			blank, err := FunctionArchive(nil, nil)
 			must(t, err)
 			spec := Spec{Board: board, Archive: blank, Options: ramOptions(board)}
-			l, err := generated(t, t.TempDir()+"/p", spec, testEnv()).OperatorLinker(t.Context())
-			must(t, err)
+			l := linkerOf(t, generated(t, spec, testEnv()))
 			own := Operators{Files: []mlf.File{{Name: "resident.c", Data: []byte(residentOperators)}}}
 			jump, root := own, own
 			jump.Entries, root.Entries = []string{"jump"}, []string{"root"}
 			spec.Archive, err = l.Archive(t.Context(), map[string]Operators{"jump": jump, "root": root}, nil)
 			must(t, err)
-			p := generated(t, t.TempDir()+"/q", spec, testEnv())
-			s, err := p.Run(t.Context(), testEnv().desk(), "")
-			must(t, err)
-			defer s.Close(t.Context())
+			p := generated(t, spec)
+			s := running(t, p)
 			lib, err := s.SystemLib(t.Context())
 			must(t, err)
 			source := ramOperators + "\nint plain(void);\nint plain(void) { return 42; }\n" +
@@ -668,10 +644,8 @@ func TestUploadedErrno(t *testing.T) {
 	const board = "qemu_riscv32"
 	needBoardTools(t, board, nil)
 	spec := Spec{Board: board, Model: mlftest.Tiny(t, nil), Options: boards.Options{UploadKiB: 16}}
-	i := built(t, generated(t, filepath.Join(t.TempDir(), "p"), spec))
-	f, err := elf.Open(i.Path)
-	must(t, err)
-	defer f.Close()
+	i := built(t, generated(t, spec))
+	f := openELF(t, i)
 	all, err := f.Symbols()
 	must(t, err)
 	at := slices.IndexFunc(all, func(s elf.Symbol) bool { return s.Name == "cpu_uploaded_errno" })
@@ -818,10 +792,8 @@ func TestFFIOperators(t *testing.T) {
 					t.Errorf("%s(%v): %v, %v, want %v%s", c.name, c.args, got, err, c.want, c.err)
 				}
 			}
-			if _, err := m.Time(t.Context(), "silent", rpc.TimeOptions{Number: 1, Repeat: 1}); err == nil ||
-				!strings.Contains(err.Error(), "without an error text") {
-				t.Errorf("timing an operator that fails: %v", err)
-			}
+			_, err = m.Time(t.Context(), "silent", rpc.TimeOptions{Number: 1, Repeat: 1})
+			wantError(t, err, "", "without an error text")
 		})
 	}
 }
@@ -841,7 +813,7 @@ func TestWrongArguments(t *testing.T) {
 	for _, c := range drawn.Of(t, "wrong arguments", all, 2) { // in turn, in the build folders of those before
 		t.Run(c.board+"/"+c.archive+"/"+c.load, func(t *testing.T) {
 			needBoardTools(t, c.board, nil)
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: archiveNamed(t, c.archive)})
+			p := generated(t, Spec{Board: c.board, Model: archiveNamed(t, c.archive)})
 			_, m, err := p.Model()
 			must(t, err)
 			s, lib := started(t, p, c.load)
@@ -973,10 +945,8 @@ func TestGraphOnDevice(t *testing.T) {
 				t.Parallel()
 				needBoardTools(t, board, nil)
 				o := boards.Options{GraphExecutor: "device", PacketBytes: graphPacket, ArenaKiB: 1024}
-				p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: path, Options: o})
-				s, err := p.Run(t.Context(), testEnv().desk(), "")
-				must(t, err)
-				defer func() { _ = s.Close(t.Context()) }()
+				p := generated(t, Spec{Board: board, Model: path, Options: o})
+				s := running(t, p)
 				_, m, err := p.Model()
 				must(t, err)
 				file, _ := mlftest.Arrays(path)

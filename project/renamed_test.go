@@ -12,7 +12,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/templates"
@@ -40,15 +39,14 @@ func otherNames(t *testing.T) (dir string) {
 		},
 	} {
 		at := filepath.Join(dir, name)
-		text, err := os.ReadFile(at)
-		must(t, err)
+		text := readFile(t, at)
 		for i := 0; i < len(pairs); i += 2 {
 			if !strings.Contains(string(text), pairs[i]) {
 				t.Fatalf("%s has no %q", name, pairs[i])
 			}
 		}
 		must(t, os.Chmod(at, 0o644))
-		must(t, os.WriteFile(at, []byte(strings.NewReplacer(pairs...).Replace(string(text))), 0o644))
+		writeFile(t, at, strings.NewReplacer(pairs...).Replace(string(text)))
 	}
 	return dir
 }
@@ -66,7 +64,7 @@ func TestOtherNames(t *testing.T) {
 	var usages [2]*Usage
 	var images [2]*image.Image
 	for n, template := range []string{"", otherNames(t)} {
-		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Template: template, Model: broken})
+		p := generated(t, Spec{Board: board, Template: template, Model: broken})
 		needTools(t, p, "make", p.Board().Toolchain.CC)
 		images[n] = built(t, p)
 		var err error
@@ -80,18 +78,7 @@ func TestOtherNames(t *testing.T) {
 				t.Errorf("there is a folder %s", folder)
 			}
 		}
-		s, err := p.Run(t.Context(), testEnv().desk(), "")
-		must(t, err)
-		defer s.Close(t.Context())
-		lib, err := s.SystemLib(t.Context())
-		must(t, err)
-		twice, err := lib.Function(t.Context(), "twice")
-		must(t, err)
-		dtype, err := ndarray.ParseDType("int32")
-		must(t, err)
-		x, err := s.Empty(t.Context(), dtype, []int64{4})
-		must(t, err)
-		_, err = twice.Call(t.Context(), x, x)
+		err = callTwice(t, p)
 		var faultErr *fault.Error
 		if !errors.As(err, &faultErr) || faultErr.Operator != "twice" {
 			t.Errorf("the operator's fault: %v", err)
@@ -117,10 +104,9 @@ func TestFoldersAreChecked(t *testing.T) {
 		at := filepath.Join(dir, templatefile.TemplateFile)
 		text, err := fs.ReadFile(templates.FS, "baremetal/"+templatefile.TemplateFile)
 		must(t, err)
-		must(t, os.WriteFile(at, []byte(strings.Replace(string(text), `"landmarks": {`,
-			`"landmarks": {"folders": `+folders+`,`, 1)), 0o644))
-		_, err = generate(t.Context(), filepath.Join(t.TempDir(), "p"),
-			Spec{Board: "host", Template: dir, Model: mlftest.Tiny(t, nil)}, testEnv())
+		writeFile(t, at, strings.Replace(string(text), `"landmarks": {`,
+			`"landmarks": {"folders": `+folders+`,`, 1))
+		_, err = generate(t, Spec{Template: dir})
 		if failure.Of(err) != failure.Config {
 			t.Errorf("%s: %v", folders, err)
 		}

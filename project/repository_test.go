@@ -31,7 +31,6 @@ func TestRepository(t *testing.T) {
 	must(t, err)
 	must(t, p.Close())
 	writeIn(t, d.home, "boardsmith.json", `{"paht": ["hw"]}`)
-	if _, err := Repository(t.Context(), d.home); failure.Of(err) != failure.Config {
-		t.Error(err)
-	}
+	_, err = Repository(t.Context(), d.home)
+	wantError(t, err, failure.Config)
 }

@@ -3,7 +3,6 @@ package project
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -43,8 +42,7 @@ func TestBoardSettings(t *testing.T) {
 		`"oven.conf"`:                                                `mps2_an385.json:2: settings: "oven.conf"`,
 		`"../kiln.conf"`:                                             `mps2_an385.json:2: settings[0]: "../kiln.conf" is not a relative path`,
 	} {
-		if _, err := generate(settings); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", settings, err)
-		}
+		_, err := generate(settings)
+		wantError(t, err, failure.Config, want)
 	}
 }

@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
@@ -103,7 +102,7 @@ func held(t *testing.T, mode, dir string) (cmd *exec.Cmd, end func()) {
 func TestManyRead(t *testing.T) {
 	t.Parallel()
 	dir, model := filepath.Join(t.TempDir(), "p"), mlftest.Tiny(t, nil)
-	p := generated(t, dir, Spec{Model: model})
+	p := generatedIn(t, dir, Spec{Model: model})
 	built(t, p)
 	must(t, p.Close())
 
@@ -171,7 +170,7 @@ func TestManyRead(t *testing.T) {
 func TestChangeIsAlone(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
-	must(t, generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)}).Close())
+	must(t, generatedIn(t, dir, Spec{}).Close())
 	cmd, _ := held(t, "change", dir)
 	var b Builder
 	var locked *LockedError
@@ -287,11 +286,11 @@ func TestOneBuilder(t *testing.T) {
 	log := toldCompiler(t, "told-cc")
 	shelf := boardstest.Shelf(t, map[string]string{"told.json": `{"inherits": "cpu/native", "templates": ["baremetal"], "arena_kib": 16384, "packet_bytes": 4096,
 "toolchain": {"cc": "told-cc", "ar": "ar", "install": "x"}, "link": {"kind": "process"}, "flash": {"programmer": "none"}, "sources": ["port/process.c"]}`})
-	b := &Builder{Host: device.Host{Path: []string{shelf}, Cache: cache.New(t.TempDir(), cache.Options{})}, Jobs: jobs}
+	b := &Builder{Host: device.Host{Path: []string{shelf}, Cache: newCache(t)}, Jobs: jobs}
 	var all sync.WaitGroup
 	for n := range projects {
-		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + fmt.Sprintf("// %d\n",
-			n)})
+		model := mlftest.Operator(t, mlftest.TinyOperator+fmt.Sprintf("// %d\n",
+			n))
 		all.Go(func() {
 			p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "told", Model: model})
 			if err != nil {
@@ -305,8 +304,7 @@ func TestOneBuilder(t *testing.T) {
 		})
 	}
 	all.Wait()
-	text, err := os.ReadFile(log)
-	must(t, err)
+	text := readFile(t, log)
 	runs, most := 0, 0
 	asked, runtime, operators := 0, 0, 0
 	for line := range strings.Lines(string(text)) {
@@ -344,9 +342,8 @@ func TestWaitingForAnother(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := b.takeJob(ctx); failure.Of(err) != failure.Timeout {
-		t.Errorf("jobs: %v", err)
-	}
+	_, err = b.takeJob(ctx)
+	wantError(t, err, failure.Timeout)
 	if n, _ := b.tools.TakeMore(1); n != 0 {
 		t.Errorf("%d more jobs, while none is free", n)
 	}
@@ -415,8 +412,7 @@ func TestCloseTwice(t *testing.T) {
 func TestOpenedArchive(t *testing.T) {
 	t.Parallel()
 	file := mlftest.Tiny(t, nil)
-	raw, err := os.ReadFile(file)
-	must(t, err)
+	raw := readFile(t, file)
 	a, err := mlf.Parse(filepath.Base(file), raw)
 	must(t, err)
 	var b Builder
@@ -430,9 +426,7 @@ func TestOpenedArchive(t *testing.T) {
 		t.Error("they differ")
 	}
 	_, err = b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: file, Archive: a})
-	if failure.Of(err) != failure.Config {
-		t.Errorf("with both: %v", err)
-	}
+	wantError(t, err, failure.Config)
 }
 
 // TestLibrariesOnce checks that the compiler is asked for its libraries once, and that a library replaced meanwhile is
@@ -442,12 +436,12 @@ func TestLibrariesOnce(t *testing.T) {
 	dir := t.TempDir()
 	cc, asked, libc := filepath.Join(dir, "cc"), filepath.Join(dir, "asked"), filepath.Join(dir, buildenv.CLibrary)
 	must(t, os.WriteFile(cc, []byte("#!/bin/sh\necho >>"+asked+"\necho ' \"-L"+dir+"\"' >&2\n"), 0o755))
-	must(t, os.WriteFile(libc, []byte("one"), 0o644))
+	writeFile(t, libc, "one")
 	p := &Project{builder: &Builder{}}
 	p.state.Board.Memory = []boards.Region{{Name: "ram"}}
 	for _, text := range []string{"one", "one", "other"} {
 		if text == "other" {
-			must(t, os.WriteFile(libc, []byte(text), 0o644))
+			writeFile(t, libc, text)
 		}
 		found, err := p.builder.tools.Libraries(t.Context(), cc, &p.state.Board.Board)
 		must(t, err)
@@ -469,7 +463,7 @@ func TestLibraryOfSpecs(t *testing.T) {
 	p := &Project{builder: &Builder{}}
 	p.state.Board.Memory = []boards.Region{{Name: "ram"}}
 	for _, text := range []string{"one", "other"} {
-		must(t, os.WriteFile(nano, []byte(text), 0o644))
+		writeFile(t, nano, text)
 		found, err := p.builder.tools.Libraries(t.Context(), cc, &p.state.Board.Board)
 		must(t, err)
 		want := buildenv.Identity{Name: "libc_nano.a", Version: "SHA-256 " + cachekey.Digest([]byte(text))}
@@ -491,7 +485,7 @@ func TestLibraryInstalledLater(t *testing.T) {
 	p.state.Board.Memory = []boards.Region{{Name: "ram"}}
 	for n, want := range []int{0, 0, 1, 1} {
 		if want == 1 {
-			must(t, os.WriteFile(libc, []byte("libc"), 0o644))
+			writeFile(t, libc, "libc")
 		}
 		found, err := p.builder.tools.Libraries(t.Context(), cc, &p.state.Board.Board)
 		if err != nil || len(found) != want {

@@ -54,9 +54,7 @@ func runAlone(t *testing.T, s project.Spec) (aloneFirmware, error) {
 		t.Skip("the host board and links to an emulator need POSIX")
 	}
 	board, err := boards.Find(s.Board, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if why := hasCompiler(t, board) + hasEmulator(t, board); why != "" {
 		t.Skip(why)
 	}
@@ -123,9 +121,7 @@ func TestStandalone(t *testing.T) {
 	for _, x := range pairs {
 		t.Run(x.archive+"/"+x.board, func(t *testing.T) {
 			board, err := boards.Find(x.board, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			path := mlftest.Path(t, x.archive)
 			f, err := runAlone(t, project.Spec{Board: x.board, Model: path})
 			why, bad := refusal(trial{board, path}, err)
@@ -163,9 +159,7 @@ func checkOutputs(t *testing.T, f aloneFirmware, archive string) {
 	ctx := testkit.Context(t)
 	in, out := mlftest.Arrays(archive)
 	want, err := expected(archive, in, out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compare(t, answer(t, ctx, f.model, in), want)
 	if times, err := f.model.Time(ctx, rpc.TimeOptions{Number: 1}); err != nil || len(times) != 1 || times[0] <= 0 {
 		t.Errorf("time: %v, %v", times, err)
@@ -202,9 +196,7 @@ func checkStack(t *testing.T, f aloneFirmware, archive, board string) {
 	got, err := f.model.(interface {
 		Stack(ctx context.Context) (standalone.Stack, error)
 	}).Stack(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if board == "host" {
 		if got != (standalone.Stack{}) {
 			t.Errorf("the stack of a process: %+v", got)
@@ -212,13 +204,9 @@ func checkStack(t *testing.T, f aloneFirmware, archive, board string) {
 		return
 	}
 	i, err := f.Built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	u, err := f.Usage(i)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sure := len(u.Stack.Unsure) == 0
 	if hasObjects := strings.Contains(archive, "_llvm_"); !sure && !hasObjects {
 		t.Errorf("it is not known what calls %q", u.Stack.Unsure)
@@ -238,9 +226,7 @@ var floats = regexp.MustCompile(`^__aeabi_([fd](add|sub|rsub|mul|div|cmp|2)|u?[i
 func TestStandaloneInteger(t *testing.T) {
 	t.Parallel()
 	board, err := boards.Find("mps2_an385", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if why := hasCompiler(t, board); why != "" {
 		t.Skip(why)
 	}
@@ -248,12 +234,9 @@ func TestStandaloneInteger(t *testing.T) {
 	found := map[string]bool{}
 	for _, archive := range []string{"digits_i8.aot_c", "sine.aot_c"} {
 		p, err := generateAlone(t, builder, project.Spec{Board: board.Name, Model: mlftest.Path(t, archive)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.Build(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		_, err = p.Build(t.Context())
+		must(t, err)
 		checkAlone(t, p, board.Name)
 		found[archive] = slices.ContainsFunc(symbolsOf(t, p), floats.MatchString)
 	}
@@ -275,18 +258,12 @@ func symbolsOf(t *testing.T, p *project.Project) (names []string) {
 func elfSymbols(t *testing.T, p *project.Project) []elf.Symbol {
 	t.Helper()
 	i, err := p.Built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f, err := elf.Open(i.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	symbols, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return symbols
 }
 
@@ -300,17 +277,11 @@ func TestStandaloneSources(t *testing.T) {
 		p, err := new(project.Builder).Generate(t.Context(), dir, project.Spec{
 			Board: "host", Model: mlftest.Path(t, "sine."+v), Options: boards.Options{App: boards.Standalone},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, p.Close())
 		own := map[string][]byte{}
 		for _, name := range []string{"src/main.c", "model/codegen/host/src/boardsmith_standalone.c"} {
-			if own[name], err = os.ReadFile(filepath.Join(dir, name)); err != nil {
-				t.Fatal(err)
-			}
+			own[name] = readFile(t, filepath.Join(dir, name))
 		}
 		if first == nil {
 			first = own
@@ -333,16 +304,14 @@ func broken(t *testing.T, statement string) string {
 	if text == mlftest.TinyOperator {
 		t.Fatal("the operator has no return")
 	}
-	return mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": text})
+	return mlftest.Operator(t, text)
 }
 
 // four is an input of mlftest.Tiny.
 func four(t *testing.T, e executor.Executor) ndarray.Named {
 	t.Helper()
 	a, err := ndarray.New(e.Inputs()[0].DType, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	copy(a.Data, []byte{1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0xff, 0xff, 0xff, 0xff})
 	return ndarray.Named{Name: e.Inputs()[0].Name, Array: a}
 }
@@ -383,9 +352,7 @@ func TestStandaloneFailures(t *testing.T) {
 func failAlone(t *testing.T, board, statement string, limit time.Duration) error {
 	t.Helper()
 	f, err := runAlone(t, project.Spec{Board: board, Model: broken(t, statement)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	in := four(t, f.model)
 	run := func(limit time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -403,9 +370,7 @@ func failAlone(t *testing.T, board, statement string, limit time.Duration) error
 	}
 	t.Log(failed)
 	if errors.As(failed, &faultErr) {
-		if err := f.model.Run(t.Context()); failure.Of(err) != failure.Config {
-			t.Errorf("inputs that the reset has cleared: %v", err)
-		}
+		wantError(t, f.model.Run(t.Context()), failure.Config)
 	}
 	in.Data[0] = 5
 	if err := run(20 * time.Second); err != nil {
@@ -423,24 +388,16 @@ func TestStandaloneNoise(t *testing.T) {
 	t.Parallel()
 	path := mlftest.Path(t, "conv_f32.aot_c")
 	f, err := runAlone(t, project.Spec{Board: "host", Model: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d, err := new(device.Desk).Attach(t.Context(), f.Board(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer d.Close()
 	i, err := f.Built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, noise := range []float64{0.0002, 0.2} {
 		ctx := testkit.Context(t)
 		link, err := d.Link(ctx, i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		noisy := transporttest.Damage(link, 1, transporttest.Noise{Flip: noise})
 		s := standalone.New(noisy, standalone.Options{StartTimeout: 3 * time.Second})
 		defer s.Close()
@@ -451,17 +408,11 @@ func TestStandaloneNoise(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, m, err := f.Model()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		e, err := executor.OpenStandalone(ctx, s, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		in, out := mlftest.Arrays(path)
 		compare(t, answer(t, ctx, e, in), arraysOf(t, out))
 	}
@@ -474,26 +425,16 @@ func TestSamples(t *testing.T) {
 	in, out := mlftest.Arrays(path)
 	samples := arraysOf(t, in)
 	f, err := runAlone(t, project.Spec{Board: "host", Model: path, Samples: samples})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := f.model.SetInput(ctx, samples[0].Name, samples[0].Array); failure.Of(err) != failure.Config {
-		t.Errorf("another input: %v", err)
-	}
-	if err := f.session.SetInput(ctx, 0, []byte{1}); failure.Of(err) != failure.Transport {
-		t.Errorf("another input, past the executor: %v", err)
-	}
-	if err := f.model.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, f.model.SetInput(ctx, samples[0].Name, samples[0].Array), failure.Config)
+	wantError(t, f.session.SetInput(ctx, 0, []byte{1}), failure.Transport)
+	must(t, f.model.Run(ctx))
 	var got []ndarray.Named
 	for i, o := range f.model.Outputs() {
 		a, err := f.model.Output(ctx, i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got = append(got, ndarray.Named{Name: o.Name, Array: a})
 	}
 	compare(t, got, arraysOf(t, out))
@@ -507,15 +448,11 @@ func TestSamples(t *testing.T) {
 func TestStandaloneOutputs(t *testing.T) {
 	t.Parallel()
 	f, err := runAlone(t, project.Spec{Board: "host", Model: broken(t, "return in[0] == 1 ? -7 : 0;")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	run := func(first byte, times int) error {
-		if err := f.session.SetInput(ctx, 0, []byte{first, 0, 0, 0}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.session.SetInput(ctx, 0, []byte{first, 0, 0, 0}))
 		_, err := f.session.Run(ctx, times)
 		return err
 	}
@@ -527,24 +464,15 @@ func TestStandaloneOutputs(t *testing.T) {
 		}
 	}
 	output("before a run", false)
-	if err := run(5, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, run(5, 1))
 	output("after a run", true)
-	if _, err := f.session.Identify(ctx, 2); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.session.Identify(ctx, 2)
+	must(t, err)
 	output("in another session", false)
-	if err := run(5, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, run(5, 0))
 	output("after no run", false)
-	if err := run(5, 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := run(1, 1); err == nil || !strings.Contains(err.Error(), "run returned the error") {
-		t.Fatalf("got %v", err)
-	}
+	must(t, run(5, 1))
+	wantError(t, run(1, 1), "", "run returned the error")
 	output("after a run that failed", false)
 }
 
@@ -587,9 +515,7 @@ func TestStandaloneBudget(t *testing.T) {
 	t.Parallel()
 	slow := "for (volatile int i = 0; i < 1000000; i++) {} return 0;"
 	f, err := runAlone(t, project.Spec{Board: "host", Model: broken(t, slow)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	var faultErr *fault.Error
@@ -676,9 +602,7 @@ func planOf(path string) (plan modelPlan, err error) {
 func TestStandaloneSizes(t *testing.T) {
 	t.Parallel()
 	board, err := boards.Find(aloneBoard, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if why := hasCompiler(t, board) + hasEmulator(t, board); why != "" {
 		t.Skip(why)
 	}
@@ -812,15 +736,10 @@ func TestOwnFirmware(t *testing.T) {
 	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{
 		Board: "own_mps2_an386", Template: example + "/firmware", Model: model,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.Close()
 	name := filepath.Join(p.Dir(), "app", "main.c")
-	source, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := readFile(t, name)
 	const unused = "  (void)num_args;\n"
 	bad := strings.Replace(string(source), unused, `  if (num_args == 1) {
     beats = *(volatile uint32_t*)0xC0000000U;
@@ -831,15 +750,11 @@ func TestOwnFirmware(t *testing.T) {
 	if bad == string(source) {
 		t.Fatalf("%s has no %q", name, unused)
 	}
-	if err := os.WriteFile(name, []byte(bad), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, name, bad)
 	runProject(t, t.Context(), p, model)
 
 	s, err := p.Run(t.Context(), nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close(t.Context())
 	beats := func(args ...any) (int64, error) {
 		f, err := s.Function(t.Context(), "app.beats")
@@ -856,12 +771,8 @@ func TestOwnFirmware(t *testing.T) {
 	for now := first; now == first && err == nil; {
 		now, err = beats()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.SetBudget(t.Context(), 100*time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, s.SetBudget(t.Context(), 100*time.Millisecond))
 	for n, reason := range []fault.Reason{fault.ReasonHardware, fault.ReasonTimeout} {
 		_, err := beats(make([]any, n+1)...)
 		faultErr := new(fault.Error)

@@ -139,12 +139,8 @@ func isShown(archive string) bool { return slices.Contains(shownArchives, mlftes
 // writeReport writes a page to reportFolder.
 func writeReport(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.MkdirAll(reportFolder, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := atomicwriter.WriteFile(filepath.Join(reportFolder, name), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(reportFolder, 0o755))
+	must(t, atomicwriter.WriteFile(filepath.Join(reportFolder, name), []byte(text), 0o644))
 }
 
 // try generates the archive's project for the board and runs it. If the hint names an option, it uses that option.

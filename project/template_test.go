@@ -11,7 +11,6 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -21,8 +20,6 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
-	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
@@ -74,16 +71,15 @@ func outsideProject(t *testing.T, script string, changes ...string) (p *Project,
 		"templates/outside/template.json": template, "templates/outside/build.sh": script,
 	} {
 		file := filepath.Join(home, name)
-		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		must(t, os.WriteFile(file, []byte(text), 0o644))
+		writeFile(t, file, text)
 	}
 	must(t, os.MkdirAll(filepath.Join(base, "kernel", "arch"), 0o755))
-	must(t, os.WriteFile(filepath.Join(base, "VERSION"), []byte("1"), 0o644))
-	must(t, os.WriteFile(filepath.Join(base, "kernel", "arch", "a.h"), []byte("#define CODE 1\n"), 0o644))
+	writeFile(t, filepath.Join(base, "VERSION"), "1")
+	writeFile(t, filepath.Join(base, "kernel", "arch", "a.h"), "#define CODE 1\n")
 	t.Setenv("OS_BASE", base)
 	e := testEnv()
 	e.Path = []string{home}
-	return generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "mine", Model: mlftest.Tiny(t, nil)}, e), base
+	return generated(t, Spec{Board: "mine"}, e), base
 }
 
 // TestOutside checks that the build command gets the environment that the template names. Files outside of the project
@@ -95,8 +91,7 @@ env > out/env; echo "$@" > out/args; touch out/object out/deep/a.map
 printf '#include <arch/a.h>\nint main(void) { return CODE; }' > out/m.c; cc -I"$OS_BASE/kernel" -Wl,--build-id=md5 -o out/deep/a.elf out/m.c
 `)
 	first := built(t, p)
-	env, err := os.ReadFile(filepath.Join(p.Dir(), "out", "env"))
-	must(t, err)
+	env := readFile(t, filepath.Join(p.Dir(), "out", "env"))
 	lines := strings.Split(string(env), "\n")
 	for _, want := range []string{"OS_BASE=" + base, "VARIANT=gnu tools"} {
 		if !slices.Contains(lines, want) {
@@ -106,8 +101,7 @@ printf '#include <arch/a.h>\nint main(void) { return CODE; }' > out/m.c; cc -I"$
 	if !regexp.MustCompile(`(?m)^TOOLCHAIN_PATH=/`).Match(env) {
 		t.Errorf("no folder of the compiler in\n%s", env)
 	}
-	args, err := os.ReadFile(filepath.Join(p.Dir(), "out", "args"))
-	must(t, err)
+	args := readFile(t, filepath.Join(p.Dir(), "out", "args"))
 	if words := strings.Fields(string(args)); len(words) != 2 || words[1] != "mine" {
 		t.Errorf("arguments %q, want the jobs and the board", words)
 	}
@@ -120,19 +114,16 @@ printf '#include <arch/a.h>\nint main(void) { return CODE; }' > out/m.c; cc -I"$
 	if again := built(t, p); !again.UpToDate || again.BuildID != first.BuildID {
 		t.Error("the same content in another place is another build")
 	}
-	must(t, os.WriteFile(filepath.Join(moved, "kernel", "arch", "a.h"), []byte("#define CODE 2\n"), 0o644))
+	writeFile(t, filepath.Join(moved, "kernel", "arch", "a.h"), "#define CODE 2\n")
 	if again := built(t, p); again.UpToDate || again.BuildID == first.BuildID || again.Digest == first.Digest {
 		t.Error("another content outside gives the same build")
 	}
 	t.Setenv("OS_BASE", "")
-	if _, err := p.Build(t.Context()); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "OS_BASE") {
-		t.Errorf("without the variable: %v", err)
-	}
+	_, err := p.Build(t.Context())
+	wantError(t, err, failure.Config, "OS_BASE")
 	t.Setenv("OS_BASE", filepath.Join(moved, "kernel"))
-	if _, err := p.Build(t.Context()); failure.Of(err) != failure.Config ||
-		!strings.Contains(err.Error(), "$OS_BASE/VERSION") {
-		t.Errorf("without an input: %v", err)
-	}
+	_, err = p.Build(t.Context())
+	wantError(t, err, failure.Config, "$OS_BASE/VERSION")
 }
 
 // TestOutsideChanges: an outside input that changes during a build is an error, and no image is stored under its former
@@ -143,12 +134,9 @@ echo '#define CODE 2' > "$OS_BASE/kernel/arch/a.h"
 mkdir -p out/deep; touch out/deep/a.map
 printf '#include <arch/a.h>\nint main(void) { return CODE; }' > out/m.c; cc -I"$OS_BASE/kernel" -Wl,--build-id=md5 -o out/deep/a.elf out/m.c
 `)
-	p.builder.Cache = cache.New(t.TempDir(), cache.Options{})
+	p.builder.Cache = newCache(t)
 	_, err := p.Build(t.Context())
-	if failure.Of(err) != failure.Config ||
-		!strings.Contains(err.Error(), "$OS_BASE/kernel/arch/a.h changed during the build") {
-		t.Errorf("got %v", err)
-	}
+	wantError(t, err, failure.Config, "$OS_BASE/kernel/arch/a.h changed during the build")
 	list, err := p.builder.Cache.List()
 	if err != nil || slices.ContainsFunc(list, func(e cache.EntryInfo) bool { return !e.Folder }) {
 		t.Errorf("the cache has %v, %v", list, err)
@@ -227,35 +215,6 @@ func TestOutsideFails(t *testing.T) {
 	}
 }
 
-// TestAnotherTool checks that another compiler than the last build's at the same path compiles everything again.
-func TestAnotherTool(t *testing.T) {
-	drawn.OnlyInFull(t, "TestWrappedCompiler")
-	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("the compiler is a script")
-	}
-	home := t.TempDir()
-	cc := filepath.Join(home, "cc")
-	script := func(version string) {
-		must(t, os.WriteFile(cc, []byte("#!/bin/sh\ncase \"$1\" in --version) echo "+version+";; *) exec gcc "+
-			"-DOWN_VERSION="+version+" \"$@\";; esac\n"), 0o755))
-	}
-	script("1")
-	path := boardstest.Shelf(t, map[string]string{
-		"mine.json": `{"doc": "mine", "inherits": "cpu/native", "templates": ["baremetal"], "sources": ["port/process.c", "own.c"],
-		"link": {"kind": "process"}, "flash": {"programmer": "none"}, "toolchain": {"cc": "` + cc + `", "ar": "ar"}}`,
-		"own.c": "static volatile int own;\n__attribute__((constructor)) static void start(void) { own = OWN_VERSION; }\n",
-	})
-	e := testEnv()
-	e.Path = []string{path}
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "mine", Model: mlftest.Tiny(t, nil)}, e)
-	first := built(t, p)
-	script("2")
-	if second := built(t, p); second.Digest == first.Digest {
-		t.Error("same bytes")
-	}
-}
-
 // TestForms checks that the raw and the Intel HEX file are made if the Builder requests them, and are never those of
 // another image.
 func TestForms(t *testing.T) {
@@ -302,11 +261,10 @@ func TestForms(t *testing.T) {
 func TestFirmwareFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	must(t, os.MkdirAll(filepath.Join(dir, "module", "app"), 0o755))
-	must(t, os.WriteFile(filepath.Join(dir, "module", "app", "main.c"), []byte("int main(void) { return 0; }\n"), 0o644))
+	writeFile(t, filepath.Join(dir, "module", "app", "main.c"), "int main(void) { return 0; }\n")
 	template := func(folder string) *templatefile.Template {
 		text := strings.Replace(outsideTemplate, `"inputs"`, `"firmware": "`+folder+`", "inputs"`, 1)
-		must(t, os.WriteFile(filepath.Join(dir, templatefile.TemplateFile), []byte(text), 0o644))
+		writeFile(t, filepath.Join(dir, templatefile.TemplateFile), text)
 		found, err := templatefile.Find(dir+"/", nil)
 		if err != nil && failure.Of(err) != failure.Config {
 			t.Errorf("%s: class %v", folder, failure.Of(err))
@@ -323,8 +281,7 @@ func TestFirmwareFolder(t *testing.T) {
 	}
 	a, err := mlf.Open(mlftest.Tiny(t, nil))
 	must(t, err)
-	b, err := boards.Find("host", nil)
-	must(t, err)
+	b := findBoard(t, "host")
 	b.Sources = nil
 	pl := &plan{board: b, template: template("module/app"), archive: a, model: a.Models[0], files: map[string]planned{}}
 	must(t, pl.add())
@@ -359,8 +316,7 @@ func TestCopies(t *testing.T) {
 	must(t, err)
 	a, err := mlf.Open(mlftest.Tiny(t, nil))
 	must(t, err)
-	b, err := boards.Find("host", nil)
-	must(t, err)
+	b := findBoard(t, "host")
 	b.Sources = nil
 	pl := &plan{board: b, template: found, archive: a, model: a.Models[0], files: map[string]planned{}}
 	must(t, pl.add())
@@ -519,8 +475,7 @@ func putFiles(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		file := filepath.Join(dir, name)
-		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		must(t, os.WriteFile(file, []byte(text), 0o644))
+		writeFile(t, file, text)
 	}
 }
 
@@ -574,17 +529,14 @@ func TestOwnTemplateFails(t *testing.T) {
 			})
 		must(t, err)
 		_, err = p.Build(t.Context())
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(failure.Next(err), c.next) {
-			t.Errorf("%s with %q: %v\nnext: %s", c.file, c.text, err, failure.Next(err))
-		}
+		wantError(t, err, "", c.want, c.next)
 		must(t, p.Close())
 	}
 }
 
 func originOf(t *testing.T, p *Project) projectfile.Origin {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(p.Dir(), templatefile.StateFile))
-	must(t, err)
+	data := readFile(t, filepath.Join(p.Dir(), templatefile.StateFile))
 	var s struct {
 		Template struct{ Origin projectfile.Origin }
 	}
@@ -648,10 +600,9 @@ func TestTemplateFromGit(t *testing.T) {
 	if originOf(t, p).Commit != commit || p.TemplateFrom() != "kiln" {
 		t.Errorf("the template's name stands for something else: %s", p.TemplateFrom())
 	}
-	empty := &Builder{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}, LockFile: b.LockFile}
-	if _, err := make(empty, url+"@main"); err == nil || !strings.Contains(err.Error(), repository) {
-		t.Errorf("fetched from a repository that is gone: %v", err)
-	}
+	empty := &Builder{Host: device.Host{Cache: newCache(t)}, LockFile: b.LockFile}
+	_, err = make(empty, url+"@main")
+	wantError(t, err, "", repository)
 }
 
 // TestTemplateInWorkTree: a template's folder that is git's work tree has its commit in project.json, with what differs
@@ -661,7 +612,7 @@ func TestTemplateInWorkTree(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kiln")
 	board := kiln(t, dir)
 	spec := Spec{Board: board, Template: dir + "/", Model: mlftest.Tiny(t, nil)}
-	p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
+	p := generated(t, spec)
 	if got := originOf(t, p); got != (projectfile.Origin{}) {
 		t.Errorf("no repository, but %+v", got)
 	}
@@ -700,15 +651,14 @@ func TestTemplateRefused(t *testing.T) {
 	board := kiln(t, repository)
 	gitIn(t, repository, "init", "-q", "-b", "main")
 	file := filepath.Join(repository, templatefile.TemplateFile)
-	text, err := os.ReadFile(file)
-	must(t, err)
+	text := readFile(t, file)
 	one := regexp.MustCompile(`"doc"`)
 	commits := map[string]string{}
 	for name, text := range map[string]string{
 		"later": one.ReplaceAllString(string(text), `"interface": 2, "of_2": true, "doc"`),
 		"same":  one.ReplaceAllString(string(text), `"interface": 1, "doc"`),
 	} {
-		must(t, os.WriteFile(file, []byte(text), 0o644))
+		writeFile(t, file, text)
 		commits[name] = commitAll(t, repository)
 	}
 	url := "file://" + repository
@@ -721,7 +671,7 @@ func TestTemplateRefused(t *testing.T) {
 		url:                               "no revision",
 		"https://a:b@h.example/kiln@" + one.String(): "contains a password",
 	}
-	b := &Builder{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
+	b := &Builder{Host: device.Host{Cache: newCache(t)}}
 	for template := range maps.Keys(refused) {
 		dir := filepath.Join(t.TempDir(), "p")
 		_, err := b.Generate(t.Context(), dir, Spec{Board: board, Template: template, Model: mlftest.Tiny(t, nil)})

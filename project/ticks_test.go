@@ -4,12 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -36,11 +34,9 @@ func someOf(t *testing.T, these ...string) []string {
 func ticksOf(t *testing.T, board, operator string) func() ([]float64, error) {
 	t.Helper()
 	needBoardTools(t, board, nil)
-	p := generated(t, filepath.Join(t.TempDir(), "p"),
-		Spec{Board: board, Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})})
+	p := generated(t, Spec{Board: board, Model: mlftest.Operator(t, operator)})
 	image := built(t, p)
-	b, err := boards.Find(board, nil)
-	must(t, err)
+	b := findBoard(t, board)
 	return func() ([]float64, error) {
 		d, err := attach(t.Context(), b, "", testEnv())
 		must(t, err)
@@ -118,12 +114,10 @@ var masks = map[string][2]string{
 func delayOf(t *testing.T, board string) func(rounds int, masked bool) (float64, error) {
 	t.Helper()
 	needBoardTools(t, board, nil)
-	b, err := boards.Find(board, nil)
-	must(t, err)
+	b := findBoard(t, board)
 	mask := masks[b.ELF.Machine]
 	operator := withDelay("in[0]", "if (in[1] != 0) {"+mask[0]+"}", "if (in[1] != 0) {"+mask[1]+"}")
-	p := generated(t, filepath.Join(t.TempDir(), "p"),
-		Spec{Board: board, Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})}, testEnv())
+	p := generated(t, Spec{Board: board, Model: mlftest.Operator(t, operator)})
 	s, err := p.Run(t.Context(), testEnv().desk(), "")
 	must(t, err)
 	t.Cleanup(func() { s.Close(context.Background()) })
@@ -153,8 +147,7 @@ func delayOf(t *testing.T, board string) func(rounds int, masked bool) (float64,
 // for the registers that the entry of every trap saves.
 func checkTick(t *testing.T, board string, measure func(rounds int) (took, without float64, err error)) {
 	t.Helper()
-	b, err := boards.Find(board, nil)
-	must(t, err)
+	b := findBoard(t, board)
 	limit := 60.0
 	if b.WatchdogMS > 0 {
 		limit = 66 // it is fed

@@ -128,7 +128,7 @@ func linkTo(t *testing.T, s Spec) transport.Link {
 	needBoardTools(t, s.Board, nil)
 	b, err := boards.Find(s.Board, nil)
 	must(t, err)
-	i := built(t, generated(t, filepath.Join(t.TempDir(), "p"), s))
+	i := built(t, generated(t, s))
 	d, err := attach(t.Context(), b, "", testEnv())
 	must(t, err)
 	t.Cleanup(func() { must(t, d.Close()) })
@@ -182,8 +182,8 @@ func (l linkEnd) Write(p []byte) (int, error) {
 // TestPipesAreRefused passes pipes without a writer instead of files: no call blocks.
 func TestPipesAreRefused(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "p")
-	p := generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)})
+	p := generated(t, Spec{})
+	dir := p.Dir()
 	source := filepath.Join(dir, "src", "main.c")
 	must(t, os.Remove(source))
 	must(t, syscall.Mkfifo(source, 0o644))
@@ -192,7 +192,7 @@ func TestPipesAreRefused(t *testing.T) {
 
 	for what, do := range map[string]func() error{
 		"a model": func() error {
-			_, err := generate(t.Context(), filepath.Join(t.TempDir(), "q"), Spec{Board: "host", Model: pipe}, testEnv())
+			_, err := generate(t, Spec{Model: pipe})
 			return err
 		},
 		"desk.json":    func() error { _, err := device.ReadDeskFile(pipe); return err },

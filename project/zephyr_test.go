@@ -31,6 +31,13 @@ import (
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	readFile  = testkit.ReadFile
+	wantError = testkit.WantError
+)
+
 // TestZephyr builds for an emulated board with the Zephyr in $ZEPHYR_BASE, and runs the image: the outputs are right, a
 // second build does nothing, a changed operator compiles nothing else of the project, and the parts of the image are
 // known.
@@ -43,14 +50,10 @@ func TestZephyr(t *testing.T) {
 	archive := mlftest.Path(t, "add.aot_packed")
 	spec := project.Spec{Board: "zephyr/mps2_an385", Model: archive, Options: boards.Options{ArenaKiB: 64}}
 	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.Close()
 	first, err := p.Build(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	checkZephyrParts(t, p)
 	runProject(t, ctx, p, archive)
 	if again, err := p.Build(ctx); err != nil || !again.UpToDate || again.Digest != first.Digest {
@@ -58,19 +61,12 @@ func TestZephyr(t *testing.T) {
 	}
 
 	operator := filepath.Join(p.Dir(), "model", "codegen", "host", "src", "add_lib2.c")
-	source, err := os.ReadFile(operator)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := readFile(t, operator)
 	changed := strings.Replace(string(source), "+ ((int8_t*)p1_1)", "- ((int8_t*)p1_1)", 1)
-	if err := os.WriteFile(operator, []byte(changed), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, operator, changed)
 	before := time.Now()
 	second, err := p.Build(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if second.UpToDate || second.BuildID == first.BuildID {
 		t.Errorf("another operator, but image %s", second.ID())
 	}
@@ -95,9 +91,7 @@ func objectsSince(t *testing.T, dir string, since time.Time) (names []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	slices.Sort(names)
 	return names
 }
@@ -107,13 +101,9 @@ func objectsSince(t *testing.T, dir string, since time.Time) (names []string) {
 func checkZephyrParts(t *testing.T, p *project.Project) {
 	t.Helper()
 	i, err := p.Built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	u, err := p.Usage(i)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(u.Regions) != 2 || u.Regions[0].Name != "flash" || u.Regions[1].Name != "ram" {
 		t.Fatalf("regions %+v", u.Regions)
 	}
@@ -142,24 +132,16 @@ func checkZephyrParts(t *testing.T, p *project.Project) {
 func checkDifference(t *testing.T, ctx context.Context, p *project.Project, archive string) {
 	t.Helper()
 	s, err := p.Run(ctx, nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close(ctx)
 	_, m, err := p.Model()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	e, err := executor.Open(ctx, s, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	inputs, _ := mlftest.Arrays(archive)
 	given := arraysOf(t, inputs)
 	want, err := ndarray.New(given[0].DType, given[0].Shape...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range want.Data {
 		want.Data[i] = given[0].Data[i] - given[1].Data[i]
 	}
@@ -172,16 +154,12 @@ func localZephyr(t *testing.T, ctx context.Context) (p *project.Project, write f
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
 	spec := project.Spec{Board: "zephyr/mps2_an385", Model: mlftest.Path(t, "digits_i8.aot_packed")}
 	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { p.Close() })
 	return p, func(name, text string) {
 		t.Helper()
 		path := filepath.Join(p.Dir(), "local", name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, path, text)
 	}
 }
 
@@ -192,9 +170,8 @@ func TestZephyrSendByInterrupt(t *testing.T) {
 	ctx := testkit.Context(t)
 	p, write := localZephyr(t, ctx)
 	write("local.conf", "CONFIG_BOARDSMITH_SEND_BY_INTERRUPT=y\n")
-	if _, err := p.Build(ctx); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Build(ctx)
+	must(t, err)
 	runProject(t, ctx, p, mlftest.Path(t, "digits_i8.aot_packed"))
 }
 
@@ -206,9 +183,7 @@ func TestZephyrLocal(t *testing.T) {
 	ctx := testkit.Context(t)
 	p, write := localZephyr(t, ctx)
 	first, err := p.Build(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const uart1 = "/ { chosen { boardsmith,uart = &uart1; }; };\n"
 	for _, c := range []struct{ name, text, want string }{
 		{"local.cmake", "set(BOARDSMITH_LINK wire)\n", "BOARDSMITH_LINK is wire: it is rtt, usb, or"},
@@ -234,14 +209,10 @@ func TestZephyrLocal(t *testing.T) {
 		spec := project.Spec{Board: "zephyr/mps2_an385", Model: mlftest.Path(t, "digits_i8.aot_packed")}
 		for _, spec.Options.ArenaKiB = range []int{4090, 5000} { // of 4096 KiB
 			p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer p.Close()
 			_, err = p.Build(ctx)
-			if failure.Of(err) != failure.DoesNotFit || !strings.Contains(failure.Next(err), "arena_kib=40") {
-				t.Errorf("%v, next %s", err, failure.Next(err))
-			}
+			wantError(t, err, failure.DoesNotFit, "arena_kib=40")
 		}
 	})
 	t.Run("user mode", func(t *testing.T) {
@@ -249,9 +220,8 @@ func TestZephyrLocal(t *testing.T) {
 			t.Skip("no gperf, which Zephyr needs for CONFIG_USERSPACE: apt-get install gperf")
 		}
 		write("local.conf", "CONFIG_USERSPACE=y\n")
-		if _, err := p.Build(ctx); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.Build(ctx)
+		must(t, err)
 		runProject(t, ctx, p, mlftest.Path(t, "digits_i8.aot_packed"))
 	})
 	write("local.conf", "")
@@ -259,16 +229,13 @@ func TestZephyrLocal(t *testing.T) {
 		"description: a test\ncompatible: mine\nproperties: {n: {type: int, required: true}}\n")
 	write("local.overlay", "/ { mine { compatible = \"mine\"; }; };\n")
 	write("local.cmake", "list(APPEND DTS_ROOT \"${CMAKE_CURRENT_SOURCE_DIR}/local\")\n")
-	if _, err := p.Build(ctx); err == nil || !strings.Contains(err.Error(), "'n' is marked as required") {
-		t.Errorf("a binding of the user's: %v", err)
-	}
+	_, err = p.Build(ctx)
+	wantError(t, err, "", "'n' is marked as required")
 	write("local.overlay", "")
 	// A comment makes it another input, so that this is built and not taken from the image cache.
 	write("local.cmake", "# none\n")
 	last, err := p.Build(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if first.Size != last.Size {
 		t.Errorf("%d bytes, %d at first", last.Size, first.Size)
 	}
@@ -436,9 +403,7 @@ func deviceArchive(t *testing.T) string {
 		mlf.File{Name: "metadata.json", Data: []byte(deviceMetadata)},
 		mlf.File{Name: "codegen/host/include/tvmgen_net.h", Data: []byte(deviceHeader)},
 		mlf.File{Name: "codegen/host/src/net_lib0.c", Data: []byte(deviceSource)})
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, path, string(data))
 	return path
 }
 
@@ -448,17 +413,13 @@ func TestZephyrDevice(t *testing.T) {
 	project.NeedZephyr(t, "qemu-system-arm")
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
 	p, err := generateAlone(t, builder, project.Spec{Board: "zephyr/mps2_an385", Model: deviceArchive(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, text := range map[string]string{
 		"src/devices.c":       deviceFirmware,
 		"local/local.overlay": "&uart2 { status = \"okay\"; };\n",
 	} {
 		file := filepath.Join(p.Dir(), filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, file, text)
 	}
 	f, err := openAlone(t, p, 5*time.Minute)
 	if err != nil {
@@ -470,12 +431,9 @@ func TestZephyrDevice(t *testing.T) {
 // checkDeviceRun runs the model with the device: it adds 100.
 func checkDeviceRun(t *testing.T, f aloneFirmware) {
 	t.Helper()
-	if err := f.session.SetInput(t.Context(), 0, []byte{1, 2, 3, 4}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.session.Run(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.session.SetInput(t.Context(), 0, []byte{1, 2, 3, 4}))
+	_, err := f.session.Run(t.Context(), 1)
+	must(t, err)
 	if y, err := f.session.Output(t.Context(), 0, 4); err != nil || string(y) != "efgh" {
 		t.Errorf("the output is %q, %v", y, err)
 	}
@@ -507,16 +465,10 @@ const TVMContext standalone_context = TVM_CONTEXT_INIT(NULL, devices);
 `
 	for _, text := range []string{operator, operator + devices} {
 		p, err := generateAlone(t, builder, project.Spec{Board: "host", Model: archive})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(p.Dir(), "src", "devices.c"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		writeFile(t, filepath.Join(p.Dir(), "src", "devices.c"), text)
 		f, err := openAlone(t, p, 2*time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if text != operator {
 			checkDeviceRun(t, f)
 		} else if _, err := f.session.Run(t.Context(), 1); err == nil ||
@@ -533,9 +485,7 @@ func TestZephyrAppFiles(t *testing.T) {
 	t.Parallel()
 	builder := &project.Builder{Host: device.Host{Path: []string{zephyrApp}}}
 	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), zephyrAppSpec(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.Close()
 	for _, name := range []string{
 		"CMakeLists.txt", "src/main.c", "boardsmith/zephyr/module.yml",
@@ -548,10 +498,7 @@ func TestZephyrAppFiles(t *testing.T) {
 		case "boardsmith/src/main.c":
 			from = "../templates/firmware/main.c"
 		}
-		want, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := readFile(t, from)
 		if got, err := os.ReadFile(filepath.Join(p.Dir(), name)); err != nil || string(got) != string(want) {
 			t.Errorf("%s is not %s (%v)", name, from, err)
 		}
@@ -586,20 +533,14 @@ func TestZephyrApp(t *testing.T) {
 	}
 	spec := zephyrAppSpec(t)
 	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.Close()
 	runProject(t, ctx, p, spec.Model)
 
 	i, err := p.Build(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f, err := elf.Open(i.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	own := firmware.Place{Symbol: "_k_thread_stack_boardsmith"}
 	want, has := own.Find(f)
@@ -607,18 +548,12 @@ func TestZephyrApp(t *testing.T) {
 		t.Errorf("the thread's stack is at %#x, and the landmark at %#x", want, got)
 	}
 	s, err := p.Run(ctx, nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close(ctx)
 	beats, err := s.Function(ctx, "app.beats")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	first, err := beats.Call(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for now := first; now.(int64) <= first.(int64); {
 		if now, err = beats.Call(ctx); err != nil {
 			t.Fatalf("the application's thread does not run, it has counted %v: %v", first, err)
@@ -633,14 +568,10 @@ func TestZephyrAppSettings(t *testing.T) {
 	needZephyrOfExample(t)
 	ctx := testkit.Context(t)
 	folder := t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS(zephyrApp)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(folder, os.DirFS(zephyrApp)))
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(folder, name), text)
 	}
 	write("boards/zephyr/mps2_an385.json", `{"doc": "a", "inherits": "family/zephyr", "templates": ["app"],
 		"functions": [{"name": "app.beats", "symbol": "app_beats"}], "settings": ["kiln.conf", "kiln.overlay"]}`)
@@ -651,30 +582,21 @@ func TestZephyrAppSettings(t *testing.T) {
 	spec := zephyrAppSpec(t)
 	spec.Template = filepath.Join(folder, "app")
 	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.Close()
-	if _, err := p.Build(ctx); err != nil {
-		t.Fatal(err)
-	}
+	_, err = p.Build(ctx)
+	must(t, err)
 	config, err := os.ReadFile(filepath.Join(p.Dir(), "build/app/zephyr/.config"))
 	if err != nil || !strings.Contains(string(config), "CONFIG_HEAP_MEM_POOL_SIZE=2048\n") {
 		t.Errorf("the setting has no effect: %v", err)
 	}
 	const line = "include(boardsmith/cmake/application.cmake)"
-	lists, err := os.ReadFile(filepath.Join(folder, "app/CMakeLists.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lists := readFile(t, filepath.Join(folder, "app/CMakeLists.txt"))
 	write("app/CMakeLists.txt", strings.Replace(string(lists), line,
 		`list(APPEND ZEPHYR_EXTRA_MODULES "${CMAKE_CURRENT_SOURCE_DIR}/boardsmith")`, 1))
-	if err := p.Generate(ctx, spec); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.Build(ctx); err == nil || !strings.Contains(err.Error(), "does not read the settings") {
-		t.Errorf("settings without effect: %v", err)
-	}
+	must(t, p.Generate(ctx, spec))
+	_, err = p.Build(ctx)
+	wantError(t, err, "", "does not read the settings")
 }
 
 // TestZephyrAppArena: an edited crt_config.h has its effect in the example, and none in another project of it.
@@ -693,21 +615,16 @@ func TestZephyrAppArena(t *testing.T) {
 		bytes uint64
 	}{{"#define BOARDSMITH_ARENA_BYTES 32768", 32 << 10}, {line, 2 << 20}} { // the default is half of the RAM
 		p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer p.Close()
 		name := filepath.Join(p.Dir(), "crt_config", "crt_config.h")
 		data, err := os.ReadFile(name)
 		if err != nil || !strings.Contains(string(data), line) {
 			t.Fatalf("%v: no %q", err, line)
 		}
-		if err := os.WriteFile(name, []byte(strings.ReplaceAll(string(data), line, c.line)), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.Build(ctx); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, name, strings.ReplaceAll(string(data), line, c.line))
+		_, err = p.Build(ctx)
+		must(t, err)
 		symbols := elfSymbols(t, p)
 		at := slices.IndexFunc(symbols, func(s elf.Symbol) bool { return s.Name == "arena" })
 		if at < 0 || symbols[at].Size != c.bytes {
@@ -763,22 +680,13 @@ func TestZephyrAppFault(t *testing.T) {
 		Host: device.Host{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})},
 	}
 	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), zephyrAppSpec(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.Close()
 	name := filepath.Join(p.Dir(), "src", "main.c")
-	source, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, append(source, badThread...), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	source := readFile(t, name)
+	writeFile(t, name, string(append(source, badThread...)))
 	s, err := p.Run(t.Context(), nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close(t.Context())
 	beats, err := s.Function(t.Context(), "app.beats")
 	for err == nil {
@@ -882,9 +790,7 @@ func (b zephyrBoard) try(t *testing.T) {
 				spec.Options.StackBytes = 4096
 			}
 			p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer p.Close()
 			_, err = p.Build(ctx)
 			if matches(b.noMath, name) {

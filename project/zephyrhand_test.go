@@ -32,8 +32,7 @@ var handSteps = []struct{ part, prints string }{
 // Python packages that the section installs.
 func handCommands(t *testing.T) (commands, packages []string) {
 	t.Helper()
-	page, err := os.ReadFile("../docs/zephyr.md")
-	must(t, err)
+	page := readFile(t, "../docs/zephyr.md")
 	_, section, _ := strings.Cut(string(page), "\n### west by hand\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	quoted := regexp.MustCompile("`((?:west|pip|\\$ZEPHYR_BASE/scripts/twister) [^`]+)`")
@@ -66,7 +65,7 @@ func TestZephyrByHand(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // west leaves a file there when it fails
 	installed := installPackages(t, packages)
 	model := mlftest.Path(t, "digits_i8.aot_packed")
-	dir := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "zephyr/v2m_musca_b1", Model: model}).Dir()
+	dir := generated(t, Spec{Board: "zephyr/v2m_musca_b1", Model: model}).Dir()
 	_, err := os.Stat(filepath.Join(os.Getenv("ZEPHYR_BASE"), "scripts/west_commands/twister_cmd.py"))
 	twister := map[bool]string{true: "west twister", false: "scripts/twister"}[err == nil]
 	for i, s := range handSteps {

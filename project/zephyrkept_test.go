@@ -32,8 +32,8 @@ const zephyrKeptBoard = "mps2_an385"
 // zephyrProject is one for Zephyr whose operator ends in a line.
 func zephyrProject(t *testing.T, e env, line string) *Project {
 	t.Helper()
-	model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + line + "\n"})
-	return generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "zephyr/" + zephyrKeptBoard, Model: model}, e)
+	model := mlftest.Operator(t, mlftest.TinyOperator+line+"\n")
+	return generated(t, Spec{Board: "zephyr/" + zephyrKeptBoard, Model: model}, e)
 }
 
 // TestZephyrKept: two builds at once have a folder each, whose images are equal and equal to that of west by hand; so
@@ -85,7 +85,7 @@ func TestZephyrKept(t *testing.T) {
 	must(t, err)
 	defer again.Close()
 	fresh := e
-	fresh.Cache = cache.New(t.TempDir(), cache.Options{})
+	fresh.Cache = newCache(t)
 	want := built(t, zephyrProject(t, fresh, "int killed(void) { return 3; }")).Digest
 	if got := built(t, again).Digest; got != want {
 		t.Error("other bytes after a killed build")
@@ -181,13 +181,11 @@ func TestZephyrChanges(t *testing.T) {
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("ZEPHYR_BASE", filepath.Join(filepath.Dir(workspace), "zephyr"))
 	e := testEnv()
-	e.Cache = cache.New(t.TempDir(), cache.Options{})
+	e.Cache = newCache(t)
 	p := zephyrProject(t, e, "")
 	writeIn(t, bin, "changes", "")
 	_, err = p.Build(t.Context())
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "own/module changed during the build") {
-		t.Fatalf("%v", err)
-	}
+	wantError(t, err, failure.Config, "own/module changed during the build")
 	must(t, os.Remove(mark))
 	if i := built(t, p); i.UpToDate {
 		t.Error("up to date after an error")
@@ -200,7 +198,7 @@ func TestZephyrGoesOn(t *testing.T) {
 	t.Parallel()
 	NeedFullZephyr(t)
 	e := testEnv()
-	e.Cache = cache.New(t.TempDir(), cache.Options{})
+	e.Cache = newCache(t)
 	p := zephyrProject(t, e, "")
 	var log strings.Builder
 	p.builder.Log = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Warn})
@@ -259,7 +257,7 @@ func TestZephyrUsersFiles(t *testing.T) {
 	t.Parallel()
 	NeedFullZephyr(t)
 	e := testEnv()
-	e.Cache = cache.New(t.TempDir(), cache.Options{})
+	e.Cache = newCache(t)
 	p := zephyrProject(t, e, "int users;")
 	for name, text := range usersFiles() {
 		add(t, filepath.Join(p.Dir(), name), text)
@@ -272,8 +270,7 @@ func TestZephyrUsersFiles(t *testing.T) {
 		t.Fatalf("west by hand: %v\n%s", err, out)
 	}
 	image := filepath.Join(p.Dir(), "build/west/zephyr/firmware.elf")
-	data, err := os.ReadFile(image)
-	must(t, err)
+	data := readFile(t, image)
 	for _, at := range []string{p.Dir(), link, os.Getenv("ZEPHYR_BASE")} {
 		if i := bytes.Index(data, []byte(at)); i >= 0 {
 			t.Errorf("the image names the folder: %q", data[i:min(len(data), i+len(at)+20)])
@@ -365,8 +362,8 @@ func BenchmarkZephyr(b *testing.B) {
 		b.Helper()
 		count++
 		operator := mlftest.TinyOperator + fmt.Sprintf("int candidate%d(void) { return %d; }\n", count, count)
-		model := mlftest.Tiny(b, map[string]string{"codegen/host/src/lib1.c": operator})
-		p, err := generate(b.Context(), dir, Spec{Board: "zephyr/mps2_an385", Model: model}, e)
+		model := mlftest.Operator(b, operator)
+		p, err := generateIn(b.Context(), dir, Spec{Board: "zephyr/mps2_an385", Model: model}, e)
 		must(b, err)
 		return p
 	}

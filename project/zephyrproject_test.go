@@ -10,9 +10,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // recordingWest stands for west: it notes its arguments and its environment in the file LOG, and builds a program.
@@ -60,10 +58,10 @@ func TestZephyrProject(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	e := testEnv()
-	e.Cache, e.Jobs = cache.New(t.TempDir(), cache.Options{}), 3
+	e.Cache, e.Jobs = newCache(t), 3
 	dir := filepath.Join(workspace, "p") // beside the tree that is found
 	options := boards.Options{StackBytes: 4096, OperatorFlags: "-funroll-loops"}
-	p := generated(t, dir, Spec{Board: "zephyr/mps2/an385", Model: mlftest.Tiny(t, nil), Options: options}, e)
+	p := generatedIn(t, dir, Spec{Board: "zephyr/mps2/an385", Options: options}, e)
 
 	var text strings.Builder
 	all := contents(t, dir)
@@ -84,8 +82,7 @@ func TestZephyrProject(t *testing.T) {
 	if i := built(t, p); i.UpToDate {
 		t.Error("a first build is up to date")
 	}
-	commands, err := os.ReadFile(log)
-	must(t, err)
+	commands := readFile(t, log)
 	said := strings.ReplaceAll(string(commands), filepath.Join(workspace, "zephyr"), "WORKSPACE/zephyr")
 	fmt.Fprintf(&text, "\ncommands:\n%s", said)
 	golden(t, "zephyr.project", text.String())
@@ -102,7 +99,7 @@ func TestZephyrStandaloneFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	options := boards.Options{App: boards.Standalone}
-	generated(t, dir, Spec{Board: "zephyr/mps2/an385", Model: mlftest.Tiny(t, nil), Options: options}, testEnv())
+	generatedIn(t, dir, Spec{Board: "zephyr/mps2/an385", Options: options})
 	var text strings.Builder
 	for name := range sorted(contents(t, dir)) {
 		if top, _, _ := strings.Cut(name, "/"); top == "crt" && strings.HasSuffix(name, ".h") || top == "boards" ||

@@ -40,7 +40,7 @@ func budgeted(budgets *[]int64) *rpctest.Device {
 }
 
 func callOnce(ctx context.Context, t *testing.T, s *rpc.Session, name string) error {
-	f := must[rpc.Function](t)(must[rpc.Module](t)(s.SystemLib(ctx)).Function(ctx, name))
+	f := valueOf[rpc.Function](t)(valueOf[rpc.Module](t)(s.SystemLib(ctx)).Function(ctx, name))
 	_, err := f.Call(ctx)
 	return err
 }
@@ -49,18 +49,12 @@ func TestBudgetIsSentAgainAfterReset(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	var budgets []int64
 	s := opened(t, budgeted(&budgets), rpc.Options{})
-	if err := s.SetBudget(ctx, 19*time.Millisecond+1); err != nil {
-		t.Fatal(err)
-	}
-	if err := callOnce(ctx, t, s, "bad"); failure.Of(err) != failure.Timeout ||
-		!strings.Contains(err.Error(), "timeout in bad: still running after its time budget of 20ms") {
-		t.Errorf("got %v", err)
-	}
+	must(t, s.SetBudget(ctx, 19*time.Millisecond+1))
+	err := callOnce(ctx, t, s, "bad")
+	wantError(t, err, failure.Timeout, "timeout in bad: still running after its time budget of 20ms")
 	_ = callOnce(ctx, t, s, "fail") // after the reset the budget is sent again
 	_ = callOnce(ctx, t, s, "fail")
-	if err := s.SetBudget(ctx, 1<<62); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.SetBudget(ctx, 1<<62))
 	_ = callOnce(ctx, t, s, "fail")
 	if want := []int64{20, 20, 1<<31 - 1}; !reflect.DeepEqual(budgets, want) {
 		t.Errorf("the device got the budgets %v, want %v", budgets, want)
@@ -95,9 +89,7 @@ func TestEndlessCallEndsBeforeDeadline(t *testing.T) {
 	if !errors.As(err, &faultErr) || faultErr.Record.Reason != fault.ReasonTimeout || faultErr.Function != "endless" {
 		t.Fatalf("got %v", err)
 	}
-	if err := callOnce(within(t, 10*time.Second), t, s, "fail"); err == nil || failure.Of(err) != failure.Fault {
-		t.Errorf("afterwards: %v", err)
-	}
+	wantError(t, callOnce(within(t, 10*time.Second), t, s, "fail"), failure.Fault)
 }
 
 // TestBudgetFollowsDeadline: the budget is the deadline less the margin, within half the margin.
@@ -135,7 +127,7 @@ func TestBudgetIsSentOncePerDeadline(t *testing.T) {
 	d := budgeted(&budgets)
 	s := opened(t, d, rpc.Options{})
 	setup := within(t, time.Hour)
-	f := must[rpc.Function](t)(s.Function(setup, "fail"))
+	f := valueOf[rpc.Function](t)(s.Function(setup, "fail"))
 	for _, limit := range []time.Duration{time.Hour, 10 * time.Minute, time.Hour} {
 		for range 50 {
 			_, _ = f.Call(within(t, limit))
@@ -144,9 +136,7 @@ func TestBudgetIsSentOncePerDeadline(t *testing.T) {
 	if len(budgets) != 3 {
 		t.Errorf("the device got the budgets %v", budgets)
 	}
-	if err := s.Close(setup); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close(setup))
 	if want := 1 + 1 + 3 + 150; len(d.Requests) != want { // two functions looked up
 		t.Errorf("%d requests, want %d", len(d.Requests), want)
 	}
@@ -159,9 +149,9 @@ func TestInternalCallHasOwnBudget(t *testing.T) {
 	d := budgeted(&budgets)
 	s := opened(t, d, rpc.Options{})
 	ctx := within(t, time.Hour)
-	f := must[rpc.Function](t)(s.Function(ctx, "fail"))
+	f := valueOf[rpc.Function](t)(s.Function(ctx, "fail"))
 	_, _ = f.Call(within(t, 10*time.Second))
-	_, _ = must[rpc.Module](t)(s.SystemLib(within(t, 10*time.Second))).Function(ctx, "negate")
+	_, _ = valueOf[rpc.Module](t)(s.SystemLib(within(t, 10*time.Second))).Function(ctx, "negate")
 	if len(budgets) != 2 || budgets[1] < 1000*1000 {
 		t.Errorf("the device got the budgets %v", budgets)
 	}
@@ -172,15 +162,13 @@ func TestCallsWorkWithoutBudgets(t *testing.T) {
 	d := device()
 	s := opened(t, d, rpc.Options{})
 	ctx := within(t, 10*time.Second)
-	f := must[rpc.Function](t)(s.Function(ctx, "echo"))
+	f := valueOf[rpc.Function](t)(s.Function(ctx, "echo"))
 	for i := range 3 {
 		if got, err := f.Call(ctx, i); err != nil || got != int64(i) {
 			t.Errorf("got %v, %v", got, err)
 		}
 	}
-	if err := s.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close(ctx))
 	want := []tvmrpc.Code{
 		tvmrpc.CodeGetGlobalFunc, tvmrpc.CodeGetGlobalFunc, tvmrpc.CodeCallFunc,
 		tvmrpc.CodeCallFunc, tvmrpc.CodeCallFunc,

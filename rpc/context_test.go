@@ -33,25 +33,24 @@ func use(t *testing.T) used {
 	s := open(t, d, nil)
 	t.Cleanup(func() { close(release) }) // before open's deadline, which waits for the device
 	ctx := within(t, 10*time.Second)
-	u := used{Session: s, lib: must[rpc.Module](t)(s.SystemLib(ctx)), slow: must[rpc.Function](t)(s.Function(ctx, "slow"))}
-	u.negate = must[rpc.Function](t)(u.lib.Function(ctx, "negate"))
-	u.tensor = must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{4}))
+	u := used{Session: s, lib: valueOf[rpc.Module](t)(s.SystemLib(ctx))}
+	u.slow = valueOf[rpc.Function](t)(s.Function(ctx, "slow"))
+	u.negate = valueOf[rpc.Function](t)(u.lib.Function(ctx, "negate"))
+	u.tensor = valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{4}))
 	return u
 }
 
 // TestContexts calls every function of this package with contexts that end before and during the call.
 func TestContexts(t *testing.T) {
 	u := use(t)
-	array := must[*ndarray.Array](t)(ndarray.New(i8, 4))
+	array := valueOf[*ndarray.Array](t)(ndarray.New(i8, 4))
 	bytes := make([]byte, 4)
 	var device rpc.Transport
 	dial := func() *transport.Session {
 		host, other := transporttest.Pair()
 		go func() { _ = (&rpctest.Device{}).Serve(context.Background(), other) }()
 		s, err := transport.Dial(within(t, 10*time.Second), host, transport.SessionOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { s.Close() })
 		return s
 	}

@@ -60,23 +60,22 @@ func (s *spy) messages() [][]byte {
 func recordSession(ctx context.Context, t *testing.T, p transport.Link) [][]byte {
 	t.Helper()
 	link := &spy{Link: unclosed{p}}
-	conn := must[*transport.Session](t)(transport.Dial(ctx, link, transport.SessionOptions{}))
+	conn := valueOf[*transport.Session](t)(transport.Dial(ctx, link, transport.SessionOptions{}))
 	s := rpc.New(conn, rpc.Options{})
-	m := must[rpc.Module](t)(s.SystemLib(ctx))
-	negate := must[rpc.Function](t)(m.Function(ctx, "negate"))
+	m := valueOf[rpc.Module](t)(s.SystemLib(ctx))
+	negate := valueOf[rpc.Function](t)(m.Function(ctx, "negate"))
 	for _, n := range []int{16, 1500, 6000} { // short, and longer than the packet buffer
-		in := must[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{int64(n)}, Data: random(n)}))
-		out := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{int64(n)}))
-		if _, err := negate.Call(ctx, in, out); err != nil {
-			t.Fatal(err)
-		}
-		must[*ndarray.Array](t)(out.Array(ctx))
+		in := valueOf[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{int64(n)}, Data: random(n)}))
+		out := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{int64(n)}))
+		_, err := negate.Call(ctx, in, out)
+		must(t, err)
+		valueOf[*ndarray.Array](t)(out.Array(ctx))
 	}
-	if _, err := must[rpc.Function](t)(m.Function(ctx, "fail")).Call(ctx, "text", []byte{1, 0xff}, 3.5, nil,
+	if _, err := valueOf[rpc.Function](t)(m.Function(ctx, "fail")).Call(ctx, "text", []byte{1, 0xff}, 3.5, nil,
 		i8); err == nil {
 		t.Fatal("fail returned no error")
 	}
-	must[[]float64](t)(m.Time(ctx, "count", rpc.TimeOptions{Number: 2, Repeat: 2}))
+	valueOf[[]float64](t)(m.Time(ctx, "count", rpc.TimeOptions{Number: 2, Repeat: 2}))
 	return link.messages()
 }
 
@@ -106,9 +105,7 @@ func corrupt(r *rand.Rand, p []byte) []byte {
 func TestFirmwareSurvivesCorruption(t *testing.T) {
 	needTools(t)
 	path, err := buildChecked()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seed := rand.Uint64()
 	if s := os.Getenv("SEED"); s != "" {
 		if _, err := fmt.Sscan(s, &seed); err != nil {

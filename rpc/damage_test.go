@@ -19,7 +19,7 @@ import (
 // 0xff.
 func damages(t *testing.T, s *rpc.Session) int {
 	t.Helper()
-	return must[int](t)(s.Damages(within(t, 10*time.Second)))
+	return valueOf[int](t)(s.Damages(within(t, 10*time.Second)))
 }
 
 func weak(p []byte, at int) {
@@ -65,11 +65,9 @@ func TestCRC32DetectsDamageThatCRC16Misses(t *testing.T) {
 					}
 				}))
 			})
-			tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{8000}))
-			if err := tensor.Write(ctx, calm(8000)); err != nil {
-				t.Fatal(err)
-			}
-			got := must[*ndarray.Array](t)(tensor.Array(ctx))
+			tensor := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{8000}))
+			must(t, tensor.Write(ctx, calm(8000)))
+			got := valueOf[*ndarray.Array](t)(tensor.Array(ctx))
 			if !bytes.Equal(got.Data, calm(8000)) {
 				t.Error("the damage was not detected")
 			}
@@ -110,16 +108,12 @@ func TestOnlyLongLossyCopiesAreVerified(t *testing.T) {
 	count := func(wrap func(transport.Link) transport.Link, n int64) int {
 		d := device()
 		s := open(t, d, wrap)
-		tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{n}))
+		tensor := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{n}))
 		for range 2 {
-			if err := tensor.Write(ctx, random(int(n))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, tensor.Write(ctx, random(int(n))))
 		}
-		must[*ndarray.Array](t)(tensor.Array(ctx))
-		if err := s.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		valueOf[*ndarray.Array](t)(tensor.Array(ctx))
+		must(t, s.Close(ctx))
 		calls := 0
 		for _, c := range d.Requests {
 			if c == tvmrpc.CodeCallFunc {
@@ -161,14 +155,12 @@ func TestDamagedCopyBlocksCalls(t *testing.T) {
 	d := device()
 	d.Damage = "boardsmith: damaged copy at 0x1234"
 	s := open(t, d, damageOne(2))
-	a := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{3000}))
-	b := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{3000}))
-	lib := must[rpc.Module](t)(s.SystemLib(ctx))
-	f := must[rpc.Function](t)(lib.Function(ctx, "negate"))
+	a := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{3000}))
+	b := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{3000}))
+	lib := valueOf[rpc.Module](t)(s.SystemLib(ctx))
+	f := valueOf[rpc.Function](t)(lib.Function(ctx, "negate"))
 	for _, tensor := range []*rpc.Tensor{a, b} { // the second write is damaged, and repeated
-		if err := tensor.Write(ctx, calm(3000)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, tensor.Write(ctx, calm(3000)))
 	}
 	if damages(t, s) != 1 {
 		t.Fatalf("%d damages", damages(t, s))
@@ -182,15 +174,11 @@ func TestDamagedCopyBlocksCalls(t *testing.T) {
 	if _, err := f.Call(ctx, b, b); !errors.Is(err, rpc.ErrDamagedCopy) {
 		t.Errorf("a call before the damage was acknowledged: %v", err)
 	}
-	if err := s.AcknowledgeDamage(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.AcknowledgeDamage(ctx))
 	if _, err := f.Call(ctx, a, b); !errors.Is(err, rpc.ErrDamagedCopy) {
 		t.Errorf("a call with the other tensor: %v", err)
 	}
-	if err := a.Discard(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Discard(ctx))
 	if _, err := f.Call(ctx, b, a); err != nil {
 		t.Errorf("a call that overwrites the other tensor: %v", err)
 	}
@@ -213,7 +201,7 @@ func TestDamagedRequestIsRepeated(t *testing.T) {
 			}
 		}))
 	})
-	f := must[rpc.Function](t)(s.Function(ctx, "echo"))
+	f := valueOf[rpc.Function](t)(s.Function(ctx, "echo"))
 	for i := range 20 {
 		if got, err := f.Call(ctx, i); err != nil || got != int64(i) {
 			t.Fatalf("call %d: %v, %v", i, got, err)

@@ -69,9 +69,7 @@ func (g *gateway) serve(client *stream) error {
 func (g *gateway) client(t *testing.T) *rpc.Session {
 	t.Helper()
 	link, err := transport.DialTCP(within(t, 10*time.Second), transport.TCPConfig{Address: g.listener.Address()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = link.Close() })
 	return rpc.New(newStream(link, 1<<20), rpc.Options{})
 }
@@ -97,17 +95,17 @@ func TestGatewayFreesAllOfLostClient(t *testing.T) {
 	own := one(t, session)
 	for sign := range byte(2) {
 		client := g.client(t)
-		lib := must[rpc.Module](t)(client.SystemLib(ctx))
-		negate := must[rpc.Function](t)(lib.Function(ctx, "negate"))
-		in := must[*rpc.Tensor](t)(client.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{2}, Data: []byte{sign, 2}}))
-		out := must[*rpc.Tensor](t)(client.Empty(ctx, i8, []int64{2}))
-		if _, err := negate.Call(ctx, in, out); err != nil {
-			t.Fatal(err)
-		}
-		if got := must[*ndarray.Array](t)(out.Array(ctx)); !bytes.Equal(got.Data, []byte{-sign, 0xfe}) {
+		lib := valueOf[rpc.Module](t)(client.SystemLib(ctx))
+		negate := valueOf[rpc.Function](t)(lib.Function(ctx, "negate"))
+		pair := &ndarray.Array{DType: i8, Shape: []int64{2}, Data: []byte{sign, 2}}
+		in := valueOf[*rpc.Tensor](t)(client.NewArray(ctx, pair))
+		out := valueOf[*rpc.Tensor](t)(client.Empty(ctx, i8, []int64{2}))
+		_, err := negate.Call(ctx, in, out)
+		must(t, err)
+		if got := valueOf[*ndarray.Array](t)(out.Array(ctx)); !bytes.Equal(got.Data, []byte{-sign, 0xfe}) {
 			t.Errorf("client %d: the tensor holds % x", sign, got.Data)
 		}
-		if _, err := must[rpc.Function](t)(client.Function(ctx, "fail")).Call(ctx); err == nil ||
+		if _, err := valueOf[rpc.Function](t)(client.Function(ctx, "fail")).Call(ctx); err == nil ||
 			err.Error() != "calling fail: device: boom" {
 			t.Errorf("client %d: %v", sign, err)
 		}
@@ -125,7 +123,7 @@ func TestGatewayFreesAllOfLostClient(t *testing.T) {
 }
 
 func one(t *testing.T, s *rpc.Session) *rpc.Tensor {
-	return must[*rpc.Tensor](t)(s.Empty(within(t, 10*time.Second), i8, []int64{1}))
+	return valueOf[*rpc.Tensor](t)(s.Empty(within(t, 10*time.Second), i8, []int64{1}))
 }
 
 // TestDoSplitsCopies copies any length to devices that accept only short messages.
@@ -135,18 +133,12 @@ func TestDoSplitsCopies(t *testing.T) {
 			ctx := within(t, 20*time.Second)
 			g := startGateway(t, opened(t, d, rpc.Options{}))
 			link, err := transport.DialTCP(ctx, transport.TCPConfig{Address: g.listener.Address()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			client := newStream(link, 1<<20)
 			defer client.Close()
 			ask := func(p *tvmrpc.Packet) (reply tvmrpc.Packet) {
-				if err := client.Send(ctx, p.AppendHead(nil), p.Data); err != nil {
-					t.Fatal(err)
-				}
-				if err := reply.Parse(must[[]byte](t)(client.Recv(ctx))); err != nil {
-					t.Fatal(err)
-				}
+				must(t, client.Send(ctx, p.AppendHead(nil), p.Data))
+				must(t, reply.Parse(valueOf[[]byte](t)(client.Recv(ctx))))
 				return reply
 			}
 			ref := tvmrpc.DLTensor{Device: tvmrpc.CPU, DType: i8, Shape: []int64{5000}}
@@ -211,7 +203,7 @@ func TestDoAfterReset(t *testing.T) {
 	s := opened(t, d, rpc.Options{})
 	var lookup *tvmrpc.Packet
 	for range 2 { // the first handle is that of boardsmith.fault after the reset
-		lookup = must[*tvmrpc.Packet](t)(s.Do(ctx, &tvmrpc.Packet{
+		lookup = valueOf[*tvmrpc.Packet](t)(s.Do(ctx, &tvmrpc.Packet{
 			Code: tvmrpc.CodeGetGlobalFunc, Args: []tvmrpc.Value{tvmrpc.Text("crash")},
 		}))
 	}

@@ -19,7 +19,7 @@ import (
 func TestDeviceErrorKeepsSession(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	s := open(t, device(), nil)
-	f := must[rpc.Function](t)(s.Function(ctx, "fail"))
+	f := valueOf[rpc.Function](t)(s.Function(ctx, "fail"))
 	for range 3 {
 		_, err := f.Call(ctx)
 		var e *rpc.DeviceError
@@ -27,12 +27,10 @@ func TestDeviceErrorKeepsSession(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if _, err := s.Empty(ctx, i8, []int64{1 << 28}); failure.Of(err) != failure.DoesNotFit {
-		t.Errorf("too much memory: %v", err)
-	}
-	if _, err := s.Empty(ctx, i8, []int64{-1}); failure.Of(err) != failure.Config {
-		t.Errorf("negative shape: %v", err)
-	}
+	_, err := s.Empty(ctx, i8, []int64{1 << 28})
+	wantError(t, err, failure.DoesNotFit)
+	_, err = s.Empty(ctx, i8, []int64{-1})
+	wantError(t, err, failure.Config)
 	if err := ping(ctx, s); err != nil {
 		t.Error(err)
 	}
@@ -83,8 +81,8 @@ func TestLeakAdvice(t *testing.T) {
 		return rpctest.Nothing(), nil
 	}
 	s := open(t, &rpctest.Device{Module: map[string]rpctest.Func{"leak": leak}}, nil)
-	m := must[rpc.Module](t)(s.SystemLib(t.Context()))
-	f := must[rpc.Function](t)(m.Function(t.Context(), "leak"))
+	m := valueOf[rpc.Module](t)(s.SystemLib(t.Context()))
+	f := valueOf[rpc.Function](t)(m.Function(t.Context(), "leak"))
 	call := func() error { _, err := f.Call(t.Context()); return err }
 	measure := func() error { _, err := m.Time(t.Context(), "leak", rpc.TimeOptions{}); return err }
 	allocate := func() error { _, err := s.Alloc(t.Context(), 16, 16); return err }
@@ -120,7 +118,7 @@ func TestTooLongCallIsNotSent(t *testing.T) {
 			ctx := within(t, 10*time.Second)
 			d.Globals = device().Globals
 			s := open(t, d, nil)
-			f := must[rpc.Function](t)(s.Function(ctx, "echo"))
+			f := valueOf[rpc.Function](t)(s.Function(ctx, "echo"))
 			fits := d.Packet - 3 - 8 - 4 - 8 - 4 - 4 - 8
 			if _, err := f.Call(ctx, random(fits)); err != nil {
 				t.Errorf("the longest call: %v", err)
@@ -142,10 +140,8 @@ func TestTooLongShapeCannotBeCopied(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := &rpctest.Device{Packet: 1024}
 	s := open(t, d, nil)
-	tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, slices.Repeat([]int64{1}, 200)))
-	if err := tensor.Write(ctx, []byte{1}); failure.Of(err) != failure.DoesNotFit {
-		t.Errorf("a tensor of rank 200: %v", err)
-	}
+	tensor := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, slices.Repeat([]int64{1}, 200)))
+	wantError(t, tensor.Write(ctx, []byte{1}), failure.DoesNotFit)
 	if d.Longest > 2*1024 {
 		t.Errorf("a message of %d bytes was sent", d.Longest)
 	}

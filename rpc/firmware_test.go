@@ -19,10 +19,17 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
+)
+
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	wantError = testkit.WantError
 )
 
 var scratch string // of the whole test run
@@ -75,18 +82,14 @@ func firmware(t testing.TB) *transport.Process {
 	t.Helper()
 	needTools(t)
 	path, err := buildFirmware()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return startFirmware(t, path)
 }
 
 func startFirmware(t testing.TB, path string) *transport.Process {
 	t.Helper()
 	p, err := transport.StartProcess(context.Background(), transport.ProcessConfig{Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { p.Close() })
 	return p
 }
@@ -94,9 +97,7 @@ func startFirmware(t testing.TB, path string) *transport.Process {
 func session(t testing.TB, link transport.Link) *rpc.Session {
 	t.Helper()
 	s, err := transport.Dial(within(t, 10*time.Second), link, transport.SessionOptions{FrameGap: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := rpc.New(s, rpc.Options{})
 	t.Cleanup(func() { _ = r.Close(within(t, 10*time.Second)) })
 	return r
@@ -105,19 +106,18 @@ func session(t testing.TB, link transport.Link) *rpc.Session {
 func TestFirmwareRunsOperators(t *testing.T) {
 	ctx := within(t, 30*time.Second)
 	s := session(t, firmware(t))
-	m := must[rpc.Module](t)(s.SystemLib(ctx))
-	negate := must[rpc.Function](t)(m.Function(ctx, "negate"))
+	m := valueOf[rpc.Module](t)(s.SystemLib(ctx))
+	negate := valueOf[rpc.Function](t)(m.Function(ctx, "negate"))
 	for _, n := range []int{1, 4096, 3 << 20} {
-		in := must[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{int64(n)}, Data: random(n)}))
-		out := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{int64(n)}))
-		if _, err := negate.Call(ctx, in, out); err != nil {
-			t.Fatal(err)
-		}
+		in := valueOf[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{int64(n)}, Data: random(n)}))
+		out := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{int64(n)}))
+		_, err := negate.Call(ctx, in, out)
+		must(t, err)
 		want := random(n)
 		for i := range want {
 			want[i] = -want[i]
 		}
-		if got := must[*ndarray.Array](t)(out.Array(ctx)); !bytes.Equal(got.Data, want) {
+		if got := valueOf[*ndarray.Array](t)(out.Array(ctx)); !bytes.Equal(got.Data, want) {
 			t.Errorf("%d bytes: wrong result", n)
 		}
 		if err := errors.Join(in.Free(ctx), out.Free(ctx)); err != nil {
@@ -125,23 +125,21 @@ func TestFirmwareRunsOperators(t *testing.T) {
 		}
 	}
 	var e *rpc.DeviceError
-	if _, err := must[rpc.Function](t)(m.Function(ctx, "fail")).Call(ctx); !errors.As(err, &e) || e.Message != "boom" {
+	if _, err := valueOf[rpc.Function](t)(m.Function(ctx, "fail")).Call(ctx); !errors.As(err, &e) || e.Message != "boom" {
 		t.Errorf("got %v", err)
 	}
 	if _, err := m.Function(ctx, "absent"); !errors.Is(err, rpc.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := s.Empty(ctx, i8, []int64{100 << 20}); failure.Of(err) != failure.DoesNotFit {
-		t.Errorf("100 MiB: %v, class %s", err, failure.Of(err))
-	}
-	if _, err := negate.Call(ctx, random(5000)); failure.Of(err) != failure.DoesNotFit {
-		t.Errorf("a call longer than the packet buffer: %v", err)
-	}
-	samples := must[[]float64](t)(m.Time(ctx, "count", rpc.TimeOptions{Number: 5, Repeat: 3}))
+	_, err := s.Empty(ctx, i8, []int64{100 << 20})
+	wantError(t, err, failure.DoesNotFit)
+	_, err = negate.Call(ctx, random(5000))
+	wantError(t, err, failure.DoesNotFit)
+	samples := valueOf[[]float64](t)(m.Time(ctx, "count", rpc.TimeOptions{Number: 5, Repeat: 3}))
 	if slices.Min(samples) <= 0 || len(samples) != 3 {
 		t.Errorf("samples %v", samples)
 	}
-	if n := must[any](t)(must[rpc.Function](t)(m.Function(ctx, "count")).Call(ctx)); n != int64(1+3*5+1) {
+	if n := valueOf[any](t)(valueOf[rpc.Function](t)(m.Function(ctx, "count")).Call(ctx)); n != int64(1+3*5+1) {
 		t.Errorf("timing called it until %v", n)
 	}
 }
@@ -197,8 +195,8 @@ func TestFirmwareCRC32DetectsDamage(t *testing.T) {
 			weak(p, 2000)
 		}
 	})))
-	tensor := must[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{8000}, Data: calm(8000)}))
-	if got := must[*ndarray.Array](t)(tensor.Array(ctx)); !bytes.Equal(got.Data, calm(8000)) || hits != 2 ||
+	tensor := valueOf[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{8000}, Data: calm(8000)}))
+	if got := valueOf[*ndarray.Array](t)(tensor.Array(ctx)); !bytes.Equal(got.Data, calm(8000)) || hits != 2 ||
 		damages(t, s) != 2 {
 		t.Errorf("%d messages damaged, %d detected", hits, damages(t, s))
 	}
@@ -232,11 +230,9 @@ func TestFirmwareReportsCutFrame(t *testing.T) {
 					hits++
 					return damage(p)
 				}))
-				tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{int64(n)}))
-				if err := tensor.Write(ctx, data); err != nil {
-					t.Fatal(err)
-				}
-				got := must[*ndarray.Array](t)(tensor.Array(ctx))
+				tensor := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{int64(n)}))
+				must(t, tensor.Write(ctx, data))
+				got := valueOf[*ndarray.Array](t)(tensor.Array(ctx))
 				if !bytes.Equal(got.Data, data) || hits != 1 {
 					t.Errorf("%d messages damaged; equal: %t", hits, bytes.Equal(got.Data, data))
 				}
@@ -250,10 +246,8 @@ func TestKilledFirmwareEndsSession(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	p := firmware(t)
 	s := session(t, p)
-	f := must[rpc.Function](t)(s.Function(ctx, "runtime.SystemLib"))
-	if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	f := valueOf[rpc.Function](t)(s.Function(ctx, "runtime.SystemLib"))
+	must(t, syscall.Kill(p.PID(), syscall.SIGKILL))
 	var process *transport.ProcessError
 	if _, err := f.Call(ctx); !errors.As(err, &process) || failure.Of(err) != failure.Host {
 		t.Errorf("got %v", err)
@@ -268,7 +262,7 @@ func TestResetFirmwareAcceptsNewSession(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	p := firmware(t)
 	s := session(t, unclosed{p})
-	f := must[rpc.Function](t)(s.Function(ctx, "tvm.testing.reset_server"))
+	f := valueOf[rpc.Function](t)(s.Function(ctx, "tvm.testing.reset_server"))
 	if _, err := f.Call(ctx); !errors.Is(err, transport.ErrTerminated) {
 		t.Errorf("got %v", err)
 	}
@@ -284,7 +278,7 @@ func BenchmarkCopy(b *testing.B) {
 	ctx := context.Background()
 	s := session(b, firmware(b))
 	const n = 4 << 20
-	tensor := must[*rpc.Tensor](b)(s.Empty(ctx, i8, []int64{n}))
+	tensor := valueOf[*rpc.Tensor](b)(s.Empty(ctx, i8, []int64{n}))
 	data := random(n)
 	for name, move := range map[string]func() error{
 		"write": func() error { return tensor.Write(ctx, data) },
@@ -293,9 +287,7 @@ func BenchmarkCopy(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(n)
 			for b.Loop() {
-				if err := move(); err != nil {
-					b.Fatal(err)
-				}
+				must(b, move())
 			}
 		})
 	}

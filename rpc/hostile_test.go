@@ -136,7 +136,7 @@ func TestInvalidResultIsProtocolError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := rpc.New(&switching{fixedAnswer: answer, first: returned(tvmrpc.Opaque(5))}, rpc.Options{})
-			f := must[rpc.Function](t)(s.Function(context.Background(), "f"))
+			f := valueOf[rpc.Function](t)(s.Function(context.Background(), "f"))
 			if err := callOf(s, f); !isProtocol(err) {
 				t.Errorf("got %v", err)
 			}
@@ -147,8 +147,8 @@ func TestInvalidResultIsProtocolError(t *testing.T) {
 		fixedAnswer: typed(tvmrpc.TypeNDArray, tvmrpc.TensorOf(shape(1<<28)), tvmrpc.Opaque(1)),
 		first:       returned(tvmrpc.Opaque(5)),
 	}, rpc.Options{})
-	f := must[rpc.Function](t)(s.Function(context.Background(), "f"))
-	tensor := must[any](t)(f.Call(context.Background())).(*rpc.Tensor)
+	f := valueOf[rpc.Function](t)(s.Function(context.Background(), "f"))
+	tensor := valueOf[any](t)(f.Call(context.Background())).(*rpc.Tensor)
 	if _, err := tensor.Array(context.Background()); err == nil {
 		t.Error("a quarter of a gigabyte was read")
 	}
@@ -239,7 +239,7 @@ func TestInvalidSamplesEndSession(t *testing.T) {
 			ctx := context.Background()
 			library := []fixedAnswer{handle, typed(tvmrpc.TypeModule, tvmrpc.Opaque(3))}
 			s := rpc.New(&script{answers: append(library, c.answers...)}, rpc.Options{})
-			got, err := must[rpc.Module](t)(s.SystemLib(ctx)).Time(ctx, "f", rpc.TimeOptions{Repeat: 2})
+			got, err := valueOf[rpc.Module](t)(s.SystemLib(ctx)).Time(ctx, "f", rpc.TimeOptions{Repeat: 2})
 			if c.good {
 				if err != nil || len(got) != 2 {
 					t.Errorf("%v, %v", got, err)

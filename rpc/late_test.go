@@ -69,25 +69,21 @@ func TestStrayAnswersShiftNoReply(t *testing.T) {
 				}
 				return change(p)
 			}))
-			f := must[rpc.Function](t)(s.Function(ctx, "echo"))
+			f := valueOf[rpc.Function](t)(s.Function(ctx, "echo"))
 			for i := range 30 {
 				if got, err := f.Call(ctx, i); err != nil || got != int64(i) {
 					t.Fatalf("call %d: %v, %v", i, got, err)
 				}
 			}
-			tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{100}))
+			tensor := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{100}))
 			for seed := range byte(10) {
 				want := bytes.Repeat([]byte{seed}, 100)
-				if err := tensor.Write(ctx, want); err != nil {
-					t.Fatal(err)
-				}
-				if got := must[*ndarray.Array](t)(tensor.Array(ctx)); !bytes.Equal(got.Data, want) {
+				must(t, tensor.Write(ctx, want))
+				if got := valueOf[*ndarray.Array](t)(tensor.Array(ctx)); !bytes.Equal(got.Data, want) {
 					t.Fatalf("read %d for %d", got.Data[0], seed)
 				}
 			}
-			if err := s.Close(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Close(ctx))
 			calls := 0
 			for _, code := range d.Requests {
 				if code == tvmrpc.CodeCallFunc {

@@ -24,9 +24,7 @@ func TestPlatformSurvivesJSON(t *testing.T) {
 			Reset: &reset, ChipID: []byte{0, 0xab, 255}, CPUID: &hz, Emulated: &on, Lost: &lost, Clock: rpc.HostClock,
 		}
 		text, err := json.Marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got rpc.Platform
 		if err := json.Unmarshal(text, &got); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is read as %+v, %v", text, got, err)
@@ -53,7 +51,7 @@ func TestPlatformInWordsAndJSON(t *testing.T) {
 	d.Globals["boardsmith.platform"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
 		return rpctest.Result(tvmrpc.Raw(platform)), nil
 	}
-	p := must[rpc.Platform](t)(opened(t, d, rpc.Options{}).Platform(ctx))
+	p := valueOf[rpc.Platform](t)(opened(t, d, rpc.Options{}).Platform(ctx))
 	text, err := json.Marshal(p)
 	const want = `{"core_hz":168000000,"ticks_hz":168000000,"icache":true,"dcache":false,"prefetch":true,"fpu":true,` +
 		`"wait_states":5,"reset":"software, watchdog","chip_id":"abcd","cpuid":1091551809,"emulated":false,"lost_bytes":0}`
@@ -93,9 +91,7 @@ func FuzzPlatform(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := rpc.ParsePlatform(b)
 		if err != nil {
-			if failure.Of(err) != failure.Transport {
-				t.Errorf("error without a class: %v", err)
-			}
+			wantError(t, err, failure.Transport)
 			return
 		}
 		if _, err := json.Marshal(p); err != nil {

@@ -75,22 +75,14 @@ func TestRequestsMatchRecording(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	if *update {
 		var b bytes.Buffer
-		if err := wholeSession(ctx, transport.Record(firmware(t), &b)); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(recording, b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, wholeSession(ctx, transport.Record(firmware(t), &b)))
+		writeFile(t, recording, string(b.Bytes()))
 	}
 	f, err := os.Open(recording)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	r, err := transporttest.OpenReplay(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := errors.Join(wholeSession(ctx, r), r.Done()); err != nil {
 		t.Error(err)
 	}

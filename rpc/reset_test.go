@@ -55,9 +55,7 @@ func opened(t testing.TB, d *rpctest.Device, o rpc.Options) *rpc.Session {
 		_ = d.Serve(context.Background(), device)
 	}()
 	s, err := transport.Dial(within(t, 10*time.Second), host, transport.SessionOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	session := rpc.New(s, o)
 	t.Cleanup(func() {
 		_ = session.Close(within(t, 10*time.Second))
@@ -80,9 +78,9 @@ func TestSessionContinuesAfterFault(t *testing.T) {
 			}}
 		},
 	})
-	lib := must[rpc.Module](t)(s.SystemLib(ctx))
-	bad := must[rpc.Function](t)(lib.Function(ctx, "bad"))
-	old := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{4}))
+	lib := valueOf[rpc.Module](t)(s.SystemLib(ctx))
+	bad := valueOf[rpc.Function](t)(lib.Function(ctx, "bad"))
+	old := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{4}))
 	_, err := bad.Call(ctx)
 	var faultErr *fault.Error
 	if !errors.As(err, &faultErr) || faultErr.Function != "bad" || faultErr.Prior || faultErr.Record.PC != 0x1234 {
@@ -120,15 +118,12 @@ func TestSessionContinuesAfterFault(t *testing.T) {
 	}
 
 	// What is looked up now works.
-	lib = must[rpc.Module](t)(s.SystemLib(ctx))
-	negated := must[rpc.Function](t)(lib.Function(ctx, "negate"))
-	x, y := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{2})), must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{2}))
-	if err := x.Write(ctx, []byte{1, 2}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := negated.Call(ctx, x, y); err != nil {
-		t.Fatal(err)
-	}
+	lib = valueOf[rpc.Module](t)(s.SystemLib(ctx))
+	negated := valueOf[rpc.Function](t)(lib.Function(ctx, "negate"))
+	x, y := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{2})), valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{2}))
+	must(t, x.Write(ctx, []byte{1, 2}))
+	_, err = negated.Call(ctx, x, y)
+	must(t, err)
 	var b [2]byte
 	if err := y.Read(ctx, b[:]); err != nil || b != [2]byte{255, 254} {
 		t.Errorf("negate answered % x, %v", b, err)
@@ -168,7 +163,7 @@ func TestResetWithoutRecord(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := within(t, 10*time.Second)
 			s := opened(t, c.d, rpc.Options{})
-			bad := must[rpc.Function](t)(must[rpc.Module](t)(s.SystemLib(ctx)).Function(ctx, "bad"))
+			bad := valueOf[rpc.Function](t)(valueOf[rpc.Module](t)(s.SystemLib(ctx)).Function(ctx, "bad"))
 			_, err := bad.Call(ctx)
 			if !isReset(err, "") || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Fault {
 				t.Errorf("got %v", err)
@@ -190,7 +185,7 @@ func TestFaultingDeviceEndsEachRequest(t *testing.T) {
 	d.Globals["boardsmith.fault"], d.Globals["echo"] = loop, loop
 	s := opened(t, d, rpc.Options{})
 	ctx := within(t, 10*time.Second)
-	echo := must[rpc.Function](t)(s.Function(ctx, "echo"))
+	echo := valueOf[rpc.Function](t)(s.Function(ctx, "echo"))
 	if _, err := echo.Call(ctx); !isReset(err, "could not be read") {
 		t.Errorf("got %v", err)
 	}
@@ -293,7 +288,7 @@ func echoNumber(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
 func TestTimedFunctionIsNamed(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	s := opened(t, faulty(busFault()), rpc.Options{})
-	_, err := must[rpc.Module](t)(s.SystemLib(ctx)).Time(ctx, "bad", rpc.TimeOptions{})
+	_, err := valueOf[rpc.Module](t)(s.SystemLib(ctx)).Time(ctx, "bad", rpc.TimeOptions{})
 	var faultErr *fault.Error
 	if !errors.As(err, &faultErr) || faultErr.Function != "bad" {
 		t.Errorf("got %v", err)
@@ -325,15 +320,13 @@ func TestFaultBeforeFailedRedialIsPrior(t *testing.T) {
 		_ = faulty(busFault()).Serve(context.Background(), link)
 	}()
 	dialled, err := transport.Dial(ctx, host, transport.SessionOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := rpc.New(&patchy{dialled, 1}, rpc.Options{})
 	defer func() {
 		_ = s.Close(ctx)
 		<-done
 	}()
-	bad := must[rpc.Function](t)(must[rpc.Module](t)(s.SystemLib(ctx)).Function(ctx, "bad"))
+	bad := valueOf[rpc.Function](t)(valueOf[rpc.Module](t)(s.SystemLib(ctx)).Function(ctx, "bad"))
 	if _, err := bad.Call(ctx); !isReset(err, "could not be read") {
 		t.Errorf("got %v", err)
 	}

@@ -25,21 +25,15 @@ func TestCloseFreesNewestFirst(t *testing.T) {
 		return rpctest.HandleResult(tvmrpc.TypeModule, 0x8001), nil
 	}
 	s := open(t, d, nil)
-	f := must[rpc.Function](t)(s.Function(ctx, "echo"))
-	mk := must[rpc.Function](t)(s.Function(ctx, "make"))
-	tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{3}))
-	must[any](t)(mk.Call(ctx))
-	must[any](t)(f.Call(ctx, tensor))
-	array := must[any](t)(f.Call(ctx, tensor)).(*rpc.Tensor)
-	if err := array.Write(ctx, []byte{1, 2, 3}); err != nil {
-		t.Fatal(err)
-	}
-	if err := array.Free(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	f := valueOf[rpc.Function](t)(s.Function(ctx, "echo"))
+	mk := valueOf[rpc.Function](t)(s.Function(ctx, "make"))
+	tensor := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{3}))
+	valueOf[any](t)(mk.Call(ctx))
+	valueOf[any](t)(f.Call(ctx, tensor))
+	array := valueOf[any](t)(f.Call(ctx, tensor)).(*rpc.Tensor)
+	must(t, array.Write(ctx, []byte{1, 2, 3}))
+	must(t, array.Free(ctx))
+	must(t, s.Close(ctx))
 	want := []tvmrpc.TypeCode{tvmrpc.TypeNDArray, tvmrpc.TypeNDArray, tvmrpc.TypeModule, tvmrpc.TypeHandle}
 	if !slices.Equal(d.Freed, want) || d.Live() != 0 {
 		t.Errorf("freed %v, want %v; %d allocations left", d.Freed, want, d.Live())
@@ -59,7 +53,7 @@ func TestTimeoutEndsSession(t *testing.T) {
 	}
 	s := open(t, d, nil)
 	defer close(release)
-	f := must[rpc.Function](t)(s.Function(within(t, 10*time.Second), "sleep"))
+	f := valueOf[rpc.Function](t)(s.Function(within(t, 10*time.Second), "sleep"))
 	_, err := f.Call(within(t, 30*time.Millisecond))
 	if !errors.Is(err, context.DeadlineExceeded) || failure.Of(err) != failure.Timeout {
 		t.Errorf("got %v", err)
@@ -114,13 +108,11 @@ func TestCancelBetweenRequestsKeepsSession(t *testing.T) {
 		defer close(served)
 		_ = d.Serve(context.Background(), far)
 	}()
-	e := &ending{Session: must[*transport.Session](t)(transport.Dial(within(t, 10*time.Second), host,
+	e := &ending{Session: valueOf[*transport.Session](t)(transport.Dial(within(t, 10*time.Second), host,
 		transport.SessionOptions{}))}
 	s := rpc.New(e, rpc.Options{})
-	tensor := must[*rpc.Tensor](t)(s.Empty(within(t, 10*time.Second), i8, []int64{1000}))
-	if err := tensor.Write(within(t, 10*time.Second), random(1000)); err != nil {
-		t.Fatal(err)
-	}
+	tensor := valueOf[*rpc.Tensor](t)(s.Empty(within(t, 10*time.Second), i8, []int64{1000}))
+	must(t, tensor.Write(within(t, 10*time.Second), random(1000)))
 	replies := 0
 	for ended := false; !ended; replies++ {
 		var ctx context.Context
@@ -157,7 +149,7 @@ func (h held) Send(context.Context, ...[]byte) error {
 func TestConcurrentCallsGetTheirAnswers(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	s := open(t, device(), nil)
-	f := must[rpc.Function](t)(s.Function(ctx, "echo"))
+	f := valueOf[rpc.Function](t)(s.Function(ctx, "echo"))
 	var all sync.WaitGroup
 	for g := range 8 {
 		all.Go(func() {
@@ -231,9 +223,7 @@ func TestCutLinkIsErrClosed(t *testing.T) {
 		return host
 	}
 	link, count := transporttest.Count(start())
-	if err := run(link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, run(link))
 	for n := 0; n < count(); n++ {
 		link := start()
 		if err := run(transporttest.CutAfter(n, link)); !errors.Is(err, transport.ErrClosed) {
@@ -251,14 +241,13 @@ func BenchmarkCallInMemory(b *testing.B) {
 // benchmarkCalls reports the median of an empty call.
 func benchmarkCalls(b *testing.B, s *rpc.Session) {
 	ctx := context.Background()
-	f := must[rpc.Function](b)(s.Function(ctx, "runtime.SystemLib"))
+	f := valueOf[rpc.Function](b)(s.Function(ctx, "runtime.SystemLib"))
 	times := make([]time.Duration, 0, 1<<20)
 	b.ReportAllocs()
 	for b.Loop() {
 		began := time.Now()
-		if _, err := f.Call(ctx); err != nil {
-			b.Fatal(err)
-		}
+		_, err := f.Call(ctx)
+		must(b, err)
 		times = append(times, time.Since(began))
 	}
 	slices.Sort(times)

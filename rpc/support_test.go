@@ -43,9 +43,7 @@ func open(t testing.TB, d *rpctest.Device, wrap func(transport.Link) transport.L
 		_ = d.Serve(context.Background(), device)
 	}()
 	s, err := transport.Dial(within(t, 10*time.Second), host, transport.SessionOptions{FrameGap: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	session := rpc.New(s, rpc.Options{})
 	t.Cleanup(func() {
 		_ = session.Close(within(t, 10*time.Second))
@@ -112,12 +110,10 @@ func random(n int) []byte {
 	return p
 }
 
-func must[T any](t testing.TB) func(T, error) T {
+func valueOf[T any](t testing.TB) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return v
 	}
 }

@@ -36,14 +36,10 @@ type tvmLine struct {
 func tvmSession(t *testing.T, name string) (lines []tvmLine) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(tvmSessions, name+".jsonl.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	type message struct {
 		Server string
 		To     struct {
@@ -55,9 +51,7 @@ func tvmSession(t *testing.T, name string) (lines []tvmLine) {
 	var asked string
 	for dec := json.NewDecoder(z); dec.More(); {
 		var m message
-		if err := dec.Decode(&m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, dec.Decode(&m))
 		if m.To.Method != "" {
 			asked = m.To.Method
 		}
@@ -181,31 +175,21 @@ func tvmFirmware(t *testing.T, name string) transport.Link {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(scratch, name)
-	if err := os.MkdirAll(filepath.Join(dir, "build"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(scratch, "build", "crt"), filepath.Join(dir, "build", "crt")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(dir, "build"), 0o755))
+	must(t, os.Symlink(filepath.Join(scratch, "build", "crt"), filepath.Join(dir, "build", "crt")))
 	untar(t, filepath.Join(tvmSessions, name+".tar.gz"), filepath.Join(dir, "model"))
 	path, err := makeFirmware(filepath.Join(dir, "model"), filepath.Join(dir, "build"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return startFirmware(t, path)
 }
 
 func untar(t *testing.T, archive, dir string) {
 	t.Helper()
 	f, err := os.Open(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
 		if err == io.EOF {
@@ -221,9 +205,7 @@ func untar(t *testing.T, archive, dir string) {
 			data, readErr := io.ReadAll(r)
 			err = errors.Join(readErr, os.WriteFile(path, data, 0o644))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }
 

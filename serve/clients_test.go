@@ -286,9 +286,8 @@ func TestModelSession(t *testing.T) {
 		}
 	}
 	c := begin("bad")
-	if _, err := result(c.reply()); err == nil || !strings.Contains(err.Error(), "no such operator") {
-		t.Errorf("an archive that cannot be built: %v", err)
-	}
+	_, err := result(c.reply())
+	wantError(t, err, "", "no such operator")
 	if reply := c.reply(); reply != "EOF" {
 		t.Errorf("after an archive that cannot be built: %s", reply)
 	}

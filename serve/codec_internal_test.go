@@ -10,9 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+var (
+	must      = testkit.Must
+	wantError = testkit.WantError
 )
 
 // capture decodes bytes as docs/formats/rpc_tcp.md writes them: hexadecimal, 00*7 for seven zeros, texts in quotes.

@@ -133,10 +133,9 @@ func TestPlace(t *testing.T) {
 	if text, err := c.Describe(ctx); string(text) != `"a kiln"` || err != nil {
 		t.Errorf("Describe: %s, %v", text, err)
 	}
-	if _, err := c.Link(ctx); failure.Of(err) != failure.Config {
-		t.Errorf("a link without an image: %v", err)
-	}
-	_, err := c.Prepare(ctx, []byte("x"), []byte("bad"))
+	_, err := c.Link(ctx)
+	wantError(t, err, failure.Config)
+	_, err = c.Prepare(ctx, []byte("x"), []byte("bad"))
 	if failure.Of(err) != failure.Flash || err.Error() != "sector 7[2J is worn" ||
 		failure.Next(err) != "use Desk.Reflash=true" {
 		t.Errorf("a bad image: %v, class %s, %s", err, failure.Of(err), failure.Next(err))
@@ -238,9 +237,7 @@ func TestPlaceRefusals(t *testing.T) {
 	k := trackertest.Start(t)
 	serveAt(t, &board{t: t}, "127.0.0.1", serve.Options{Key: "plain", Tracker: k.Address()})
 	_, err := dial(t, k, "plain").Describe(t.Context())
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "cannot run on this board") {
-		t.Errorf("a board that is no place: %v", err)
-	}
+	wantError(t, err, failure.Config, "cannot run on this board")
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Must(t, err)
 	defer other.Close()
@@ -251,9 +248,7 @@ func TestPlaceRefusals(t *testing.T) {
 		}
 	}()
 	_, err = serve.Keys(t.Context(), other.Addr().String())
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is no tracker of TVM") {
-		t.Errorf("an address of another program: %v, class %s", err, failure.Of(err))
-	}
+	wantError(t, err, failure.Config, "is no tracker of TVM")
 	accepted := "71f20f00 07000000 7365727665723a "
 	for name, c := range map[string]struct {
 		sends string
@@ -278,9 +273,8 @@ func TestPlaceRefusals(t *testing.T) {
 			k, l := trackertest.Start(t), sender(t, c.sends)
 			k.Offer("any", l)
 			ctx := testkit.Context(t)
-			if _, err := serve.Dial(ctx, k.Address(), "any", 1); failure.Of(err) != c.want {
-				t.Errorf("%v, class %s, want %s", err, failure.Of(err), c.want)
-			}
+			_, err := serve.Dial(ctx, k.Address(), "any", 1)
+			wantError(t, err, c.want)
 		})
 	}
 }

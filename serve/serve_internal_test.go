@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/netip"
-	"strings"
 	"testing"
 	"testing/synctest"
 )
@@ -62,23 +61,19 @@ func TestSessionLimits(t *testing.T) {
 			t.Fatalf("object %d: handle %#x, %v", len(seen)+1, h, err)
 		}
 		seen[h] = true
-		if _, err := q.freeHandle(t.Context(), h); err != nil {
-			t.Fatal(err)
-		}
+		_, err = q.freeHandle(t.Context(), h)
+		must(t, err)
 	}
 	for range maxOwn {
-		if _, err := q.add(function("f")); err != nil {
-			t.Fatal(err)
-		}
+		_, err := q.add(function("f"))
+		must(t, err)
 	}
 	if _, err := q.add(function("f")); err == nil {
 		t.Error("a session has more objects than the limit")
 	}
 
 	u := uploads{parent: t.TempDir(), limit: 3 * fileCost}
-	if err := u.write("large", make([]byte, 3*fileCost)); err == nil || !strings.Contains(err.Error(), `"large"`) {
-		t.Errorf("an upload beyond the limit: %v", err)
-	}
+	wantError(t, u.write("large", make([]byte, 3*fileCost)), "", `"large"`)
 	if err := u.write("small", make([]byte, fileCost)); err != nil {
 		t.Errorf("after an upload that was refused: %v", err)
 	}

@@ -4,7 +4,6 @@ package tune_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -54,9 +53,7 @@ func TestArchiveArraysAreAssignedByNameOrOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := tune.CandidateOf("x", a, c.inputs, c.want)
 			if c.err != "" {
-				if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.err) {
-					t.Errorf("%s: %v, want %q", name, err, c.err)
-				}
+				wantError(t, err, failure.Config, c.err)
 				return
 			}
 			must(t, err)

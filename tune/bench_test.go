@@ -234,8 +234,7 @@ func TestUploadIsLittleMoreThanCode(t *testing.T) {
 	}, "mps2_an385")
 	before := int64(0)
 	for c := range variants(t, 5) {
-		result, err := r.Measure(t.Context(), c)
-		must(t, err)
+		result := measured(t, r, c)
 		if result.Failure != nil {
 			t.Fatalf("%+v", result.Failure)
 		}

@@ -131,9 +131,8 @@ func runModule(t *testing.T, loaded serve.Loaded, o boardOperator) {
 	}
 	f, err := loaded.Module.Function(ctx, "main")
 	must(t, err)
-	if _, err := f.Call(ctx, args...); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.Call(ctx, args...)
+	must(t, err)
 	out, err := args[len(args)-1].(*rpc.Tensor).Array(ctx)
 	must(t, err)
 	want := o.reference(inputs)
@@ -146,9 +145,8 @@ func runModule(t *testing.T, loaded serve.Loaded, o boardOperator) {
 	if err != nil || len(samples) != 2 {
 		t.Errorf("timing: %v, %v", samples, err)
 	}
-	if _, err := f.Call(ctx, args[0]); err == nil || !strings.Contains(err.Error(), "TypeError: Expected ") {
-		t.Errorf("a call with one argument: %v", err)
-	}
+	_, err = f.Call(ctx, args[0])
+	wantError(t, err, "", "TypeError: Expected ")
 }
 
 // TestBoard loads modules of TVM 0.27, C and objects of its LLVM, into RAM and in firmware.
@@ -206,8 +204,7 @@ func loadModel(t *testing.T, b serve.Place) {
 	t.Helper()
 	archives, err := filepath.Glob(filepath.Join(mlftest.Dir(t), "candidates", "matmul_*.tar.gz"))
 	must(t, err)
-	packed, err := os.ReadFile(archives[0])
-	must(t, err)
+	packed := readFile(t, archives[0])
 	loaded, err := b.Load(t.Context(), packed)
 	must(t, err)
 	f, err := loaded.Module.Function(t.Context(), "__tvm_main__")
@@ -283,8 +280,7 @@ int32_t __tvm_ffi_twice(void* self, void* args, int32_t num_args, void* result) 
   return 0;
 }
 `)
-	result, err := r.Measure(t.Context(), c)
-	must(t, err)
+	result := measured(t, r, c)
 	if result.Failure != nil || result.Tier != tune.RAM {
 		t.Errorf("%+v", result)
 	}

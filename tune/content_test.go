@@ -40,8 +40,7 @@ func TestResultBelongsToContent(t *testing.T) {
 	r := open()
 	measure := func(c tune.Candidate) tune.Result {
 		t.Helper()
-		result, err := r.Measure(t.Context(), c)
-		must(t, err)
+		result := measured(t, r, c)
 		if result.ID != c.ID {
 			t.Errorf("the result of %s is of %s", c.ID, result.ID)
 		}
@@ -98,8 +97,7 @@ func TestResultBelongsToContent(t *testing.T) {
 func TestTwinKeepsTimeAfterIDMoves(t *testing.T) {
 	r, _ := opened(t, tune.Options{}, "host")
 	measure := func(c tune.Candidate) tune.Result {
-		result, err := r.Measure(t.Context(), c)
-		must(t, err)
+		result := measured(t, r, c)
 		return result
 	}
 	good := measure(operator("x", right))
@@ -150,8 +148,7 @@ func TestCompilersHaveRankingsOfTheirOwn(t *testing.T) {
 			ids = ids[:1]
 		}
 		for _, id := range ids {
-			result, err := r.Measure(t.Context(), operator(id, right))
-			must(t, err)
+			result := measured(t, r, operator(id, right))
 			if result.Failure != nil || !strings.HasPrefix(result.Toolchain, version) {
 				t.Errorf("%s of %s is made with %q: %+v", id, version, result.Toolchain, result.Failure)
 			}
@@ -184,8 +181,7 @@ func TestFirmwareBelongsToContent(t *testing.T) {
 		builder := &project.Builder{Host: device.Host{Path: []string{shelf}}}
 		r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"mine"}, tune.Options{Builder: builder})
 		must(t, err)
-		result, err := r.Measure(t.Context(), operator("one", right))
-		must(t, err)
+		result := measured(t, r, operator("one", right))
 		must(t, r.Close())
 		all = append(all, result)
 	}
@@ -206,25 +202,20 @@ func TestEmptyRunFixesNoSettings(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a run")
 	compiler("onecc 1.0", ":")
 	_, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{Template: "no such template"})
-	if failure.Of(err) != failure.Config {
-		t.Errorf("without its template: %v", err)
-	}
+	wantError(t, err, failure.Config)
 	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{
 		Memory: map[string]boards.Options{"": {UploadKiB: 32, ArenaKiB: 512}},
 	})
 	must(t, err)
 	must(t, r.Close())
 	r = open(dir, tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 16}}})
-	result, err := r.Measure(t.Context(), operator("one", right))
-	must(t, err)
+	result := measured(t, r, operator("one", right))
 	must(t, r.Close())
 	if result.Failure != nil || result.Kind != "faulty" {
 		t.Errorf("%+v", result)
 	}
-	if _, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{}); failure.Of(err) !=
-		failure.Config {
-		t.Errorf("after the first result, upload_kib changes: %v", err)
-	}
+	_, err = tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{})
+	wantError(t, err, failure.Config)
 }
 
 // TestConfirmTakesCurrentCandidates confirms after a candidate was left out.
@@ -234,8 +225,7 @@ func TestConfirmTakesCurrentCandidates(t *testing.T) {
 		r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{})
 		must(t, err)
 		for _, id := range ids {
-			_, err := r.Measure(t.Context(), counting(id, map[string]int{"gone": 1, "kept": 20000}[id]))
-			must(t, err)
+			_ = measured(t, r, counting(id, map[string]int{"gone": 1, "kept": 20000}[id]))
 		}
 		if i == 0 {
 			must(t, r.Close())
@@ -266,9 +256,9 @@ func TestCandidateIncludesItsOwnFilesOnly(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "a folder")
 	must(t, os.MkdirAll(outside, 0o755))
 	header := filepath.Join(outside, "n.h")
-	must(t, os.WriteFile(header, []byte("#define N 2\n"), 0o644))
-	must(t, os.WriteFile(filepath.Join(outside, "n.s"), []byte(".globl n\n"), 0o644))
-	must(t, os.WriteFile(filepath.Join(outside, "flags"), []byte("-DN=2\n"), 0o644))
+	writeFile(t, header, "#define N 2\n")
+	writeFile(t, filepath.Join(outside, "n.s"), ".globl n\n")
+	writeFile(t, filepath.Join(outside, "flags"), "-DN=2\n")
 	r := open(t.TempDir(), tune.Options{})
 	for name, c := range map[string]struct {
 		include string
@@ -304,8 +294,7 @@ func TestCandidateIncludesItsOwnFilesOnly(t *testing.T) {
 				candidate.Operators.Files = append(files, mlf.File{Name: "sub dir/n.h", Data: []byte("#define N 2\n")})
 			}
 			candidate.Operators.Flags = c.flags
-			result, err := r.Measure(t.Context(), candidate)
-			must(t, err)
+			result := measured(t, r, candidate)
 			switch f := result.Failure; {
 			case c.own && f != nil:
 				t.Errorf("%+v", f)

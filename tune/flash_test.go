@@ -56,8 +56,7 @@ func TestFirmwareIsPlaced(t *testing.T) {
 	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385"},
 		tune.Options{Memory: map[string]boards.Options{"": {Place: "packet=psram"}}})
 	must(t, err)
-	_, err = r.Measure(t.Context(), operator("one", right))
-	must(t, err)
+	measured(t, r, operator("one", right))
 	must(t, r.Close())
 	found := false
 	must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -73,13 +72,9 @@ func TestFirmwareIsPlaced(t *testing.T) {
 	}
 	_, err = tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"mps2_an385"},
 		tune.Options{Memory: map[string]boards.Options{"": {Place: "operators=psram,packet=psram"}}})
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "operators cannot be placed") {
-		t.Errorf("operators: %v", err)
-	}
+	wantError(t, err, failure.Config, "operators cannot be placed")
 	_, err = tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385"}, tune.Options{})
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), `options "place=packet=psram", not ""`) {
-		t.Errorf("another place: %v", err)
-	}
+	wantError(t, err, failure.Config, `options "place=packet=psram", not ""`)
 }
 
 // large returns a candidate with a table of so many bytes, which makes it too large for a window of 4 KiB.
@@ -195,8 +190,7 @@ func TestFlashArgumentsShareFirmware(t *testing.T) {
 					c.Args = slices.Clone(c.Args)
 					c.Args[0].Flash = true
 				}
-				result, err := r.Measure(t.Context(), c)
-				must(t, err)
+				result := measured(t, r, c)
 				if (result.Failure != nil) != (c.ID == "writes") {
 					t.Errorf("%s: %+v", c.ID, result.Failure)
 				}
@@ -237,8 +231,7 @@ func TestSlowCandidateIsCut(t *testing.T) {
 		operator("fast", right), operator("slow", slow),
 		operator("fast again", right+"volatile int k = 1; (void)k;"),
 	} {
-		result, err := r.Measure(t.Context(), c)
-		must(t, err)
+		result := measured(t, r, c)
 		if want := i == 1; result.Failure != nil || result.Cut != want || (len(result.Samples) == 1) != want {
 			t.Errorf("%s: cut %v, %d samples, %+v", c.ID, result.Cut, len(result.Samples), result.Failure)
 		}
@@ -260,8 +253,7 @@ func TestReadCandidateReturnsMeasuredOne(t *testing.T) {
 		DType: ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}, Shape: []int64{0},
 		Data: []byte{},
 	})
-	result, err := r.Measure(t.Context(), c)
-	must(t, err)
+	result := measured(t, r, c)
 	is, err := tune.ReadCandidate(dir, result)
 	must(t, err)
 	if is.Entry != c.Entry || is.Kind != "host" || !slices.Equal(is.Operators.Flags, c.Operators.Flags) ||
@@ -272,20 +264,17 @@ func TestReadCandidateReturnsMeasuredOne(t *testing.T) {
 		!bytes.Equal(compact(is.Record), compact(c.Record)) {
 		t.Errorf("%+v, want %+v", is, c)
 	}
-	if _, err := tune.ReadCandidate(dir, tune.Result{ID: "two", Content: "another"}); failure.Of(err) != failure.Config {
-		t.Errorf("one that is not there: %v", err)
-	}
-	if _, err := tune.ReadCandidate(t.TempDir(), result); failure.Of(err) != failure.Config {
-		t.Errorf("no run: %v", err)
-	}
+	_, err = tune.ReadCandidate(dir, tune.Result{ID: "two", Content: "another"})
+	wantError(t, err, failure.Config)
+	_, err = tune.ReadCandidate(t.TempDir(), result)
+	wantError(t, err, failure.Config)
 }
 
 // TestReproduceRepeatsResult reproduces a time in RAM, one in flash, and a failure of an emulator.
 func TestReproduceRepeatsResult(t *testing.T) {
 	r, dir := opened(t, tune.Options{Samples: 2}, "mps2_an385")
 	for _, c := range []tune.Candidate{operator("one", right), operator("wrong", "out[0] = 1;")} {
-		_, err := r.Measure(t.Context(), c)
-		must(t, err)
+		_ = measured(t, r, c)
 	}
 	_, err := r.Confirm(t.Context(), 1)
 	must(t, err)
@@ -306,10 +295,9 @@ func TestReproduceRepeatsResult(t *testing.T) {
 			t.Errorf("%q, which is not there: %v", id, err)
 		}
 	}
-	if _, _, err := tune.Reproduce(t.Context(), dir, "one", desk(t), "host",
-		tune.Options{}); failure.Of(err) != failure.Config {
-		t.Errorf("another kind of board: %v", err)
-	}
+	_, _, err = tune.Reproduce(t.Context(), dir, "one", desk(t), "host",
+		tune.Options{})
+	wantError(t, err, failure.Config)
 }
 
 // TestFinishedRunWritesNoFlash goes on with a run in which nothing is left to measure, on a board that has the firmware
@@ -320,8 +308,7 @@ func TestFinishedRunWritesNoFlash(t *testing.T) {
 	for range 2 {
 		r, err := tune.OpenRun(t.Context(), dir, d, []string{"netduinoplus2"}, tune.Options{})
 		must(t, err)
-		_, err = r.Measure(t.Context(), operator("one", right))
-		must(t, err)
+		measured(t, r, operator("one", right))
 		confirmed, err := r.Confirm(t.Context(), 1)
 		must(t, err)
 		if len(confirmed) != 1 || confirmed[0].Failure != nil {
@@ -367,8 +354,7 @@ func TestClang(t *testing.T) {
 	must(t, os.Symlink(clang, filepath.Join(dir, "cc")))
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	r, _ := opened(t, tune.Options{Samples: 1}, "host")
-	result, err := r.Measure(t.Context(), operator("one", right))
-	must(t, err)
+	result := measured(t, r, operator("one", right))
 	if result.Failure != nil || result.Tier != tune.RAM {
 		t.Errorf("%+v, %+v", result, result.Failure)
 	}

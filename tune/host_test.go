@@ -37,8 +37,7 @@ func TestHostFaultIsNotStored(t *testing.T) {
 		t.Run(id, func(t *testing.T) {
 			compiler("cc 1.0", then)
 			c := operator(id, right+" /* "+id+" */")
-			result, err := r.Measure(t.Context(), c)
-			must(t, err)
+			result := measured(t, r, c)
 			f := result.Failure
 			if f == nil || f.Class != failure.Host && f.Class != failure.ToolMissing || f.Blame != tune.BlameHost || !f.Retry {
 				t.Fatalf("%s: %+v", id, f)
@@ -48,23 +47,20 @@ func TestHostFaultIsNotStored(t *testing.T) {
 				must(t, r.Close())
 				r = open(dir, tune.Options{})
 			}
-			result, err = r.Measure(t.Context(), c)
-			must(t, err)
+			result = measured(t, r, c)
 			if result.Failure != nil {
 				t.Errorf("%s, after the cause is gone: %+v", id, result.Failure)
 			}
 		})
 	}
 	compiler("cc 1.0", `test -e "`+dir+`/once" || { touch "`+dir+`/once"; kill -KILL $$; }`)
-	result, err := r.Measure(t.Context(), operator("killed once", right+" /* once */"))
-	must(t, err)
+	result := measured(t, r, operator("killed once", right+" /* once */"))
 	if result.Failure != nil {
 		t.Errorf("a compiler that is killed once: %+v", result.Failure)
 	}
 	bin := filepath.Dir(findFaulty(t))
 	must(t, os.WriteFile(filepath.Join(bin, "faulty-cc"), []byte("#!/no/such/interpreter\n"), 0o755))
-	result, err = r.Measure(t.Context(), operator("no interpreter", right+" /* no interpreter */"))
-	must(t, err)
+	result = measured(t, r, operator("no interpreter", right+" /* no interpreter */"))
 	if f := result.Failure; f == nil || f.Blame != tune.BlameHost || f.Class != failure.ToolMissing {
 		t.Errorf("without its interpreter: %+v", f)
 	}
@@ -74,8 +70,7 @@ func TestHostFaultIsNotStored(t *testing.T) {
 			t.Errorf("%s is kept: %+v", kept.ID, kept.Failure)
 		}
 	}
-	data, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
-	must(t, err)
+	data := readFile(t, filepath.Join(dir, "results.jsonl"))
 	if strings.Contains(string(data), `"failure"`) {
 		t.Errorf("failures are kept:\n%s", data)
 	}
@@ -101,8 +96,7 @@ func TestRepeatedCompilerCrashBlamesCandidate(t *testing.T) {
 	} {
 		t.Run(c.id, func(t *testing.T) {
 			compiler("cc 1.0", c.then)
-			result, err := r.Measure(t.Context(), operator(c.id, right+" /* "+c.id+" */"))
-			must(t, err)
+			result := measured(t, r, operator(c.id, right+" /* "+c.id+" */"))
 			f := result.Failure
 			if f == nil || f.Blame != c.blame || f.Retry != (c.blame == tune.BlameHost) {
 				t.Errorf("%s: %+v", c.id, f)
@@ -142,8 +136,7 @@ func TestRetryMeasuresStoredFailureOnce(t *testing.T) {
 	c := operator("one", right+" /* retry */")
 	for _, o := range []tune.Options{{}, {}, {Retry: true}} {
 		for range 2 {
-			result, err := r.Measure(t.Context(), c)
-			must(t, err)
+			result := measured(t, r, c)
 			if f := result.Failure; f == nil || f.Class != failure.Compile || f.Blame != tune.BlameCandidate || f.Retry {
 				t.Errorf("%+v", f)
 			}
@@ -157,8 +150,7 @@ func TestRetryMeasuresStoredFailureOnce(t *testing.T) {
 		t.Errorf("compiled %q, %v, want once", data, err)
 	}
 	for range 2 { // of the run that was opened with Retry
-		_, err := r.Measure(t.Context(), c)
-		must(t, err)
+		_ = measured(t, r, c)
 	}
 	must(t, r.Close())
 	if data, err := os.ReadFile(log); err != nil || string(data) != "x\nx\n" {

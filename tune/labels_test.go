@@ -53,8 +53,7 @@ func TestLabelsFollowContent(t *testing.T) {
 	o := tune.Options{Reference: &reference, Drift: 1000, Retry: true}
 	r, dir := opened(t, o, "host")
 	for _, c := range all {
-		result, err := r.Measure(t.Context(), c)
-		must(t, err)
+		result := measured(t, r, c)
 		if fails := c.ID[0] == 'f' || c.ID == "six"; (result.Failure != nil) != fails {
 			t.Errorf("%s: %+v", c.ID, result.Failure)
 		}
@@ -103,8 +102,7 @@ func TestTwinIsConfirmedAfterLeaveOut(t *testing.T) {
 	r, dir := opened(t, tune.Options{}, "host")
 	first, twin := operator("a", right), operator("b", right+" /* the same bytes */")
 	for _, c := range []tune.Candidate{first, twin} {
-		_, err := r.Measure(t.Context(), c)
-		must(t, err)
+		_ = measured(t, r, c)
 	}
 	if same := byID(t, dir)["b"].SameAs; same != "a" {
 		t.Errorf("b is the same as %q", same)
@@ -113,8 +111,7 @@ func TestTwinIsConfirmedAfterLeaveOut(t *testing.T) {
 	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{})
 	must(t, err)
 	must(t, r.LeaveOut(func(c tune.Candidate) bool { return c.ID == "a" }))
-	_, err = r.Measure(t.Context(), twin)
-	must(t, err)
+	measured(t, r, twin)
 	confirmed, err := r.Confirm(t.Context(), 1)
 	must(t, err)
 	must(t, r.Close())
@@ -133,11 +130,9 @@ func TestTwinOfAnotherContent(t *testing.T) {
 	twin := operator("twin", right+" /* the same bytes */")
 	other := operator("first", right+"volatile int k; (void)k;")
 	for _, c := range []tune.Candidate{operator("first", right), twin, other} {
-		_, err := r.Measure(t.Context(), c)
-		must(t, err)
+		_ = measured(t, r, c)
 	}
-	result, err := r.Measure(t.Context(), twin)
-	must(t, err)
+	result := measured(t, r, twin)
 	if result.SameAs != "" || result.Time == nil {
 		t.Errorf("the same as %q, %+v", result.SameAs, result.Failure)
 	}
@@ -155,8 +150,7 @@ func TestLabelBelongsToKind(t *testing.T) {
 			for _, body := range []string{right, right + " /* the same bytes */"} {
 				c := operator(map[bool]string{true: "one", false: "twin"}[body == right], body)
 				c.Kind = kind
-				result, err := r.Measure(t.Context(), c)
-				must(t, err)
+				result := measured(t, r, c)
 				if result.Kind != kind || result.Time == nil || (result.SameAs == "one") != (c.ID == "twin") {
 					t.Errorf("%s on %s: %+v", c.ID, kind, result)
 				}
@@ -167,8 +161,7 @@ func TestLabelBelongsToKind(t *testing.T) {
 
 	all, err := tune.ReadResults(dir)
 	must(t, err)
-	lines, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
-	must(t, err)
+	lines := readFile(t, filepath.Join(dir, "results.jsonl"))
 	// two lines have settings
 	if n := strings.Count(string(lines), "\n"); len(all) != 4 || len(tune.Rank(all)) != 2 || n != 6 {
 		t.Errorf("%d results in %d rankings, %d lines", len(all), len(tune.Rank(all)), n)
@@ -182,9 +175,7 @@ func TestLabelBelongsToKind(t *testing.T) {
 	}
 
 	_, _, err = tune.Reproduce(t.Context(), dir, "one", desk(t), "", tune.Options{})
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "boards host and mps2_an385") {
-		t.Errorf("of both kinds: %v", err)
-	}
+	wantError(t, err, failure.Config, "boards host and mps2_an385")
 	was, is, err := tune.Reproduce(t.Context(), dir, "on…", desk(t), "mps2_an385", tune.Options{})
 	if err != nil || was.Kind != "mps2_an385" || is.Time == nil || *is.Time != *was.Time {
 		t.Errorf("%+v, then %+v: %v", was, is, err)

@@ -3,7 +3,6 @@
 package tune_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -27,8 +26,7 @@ func TestSmallBoardsNeedNoOptions(t *testing.T) {
 			good, tier := matmuls(t)[:4], tune.RAM
 			if board == "stm32vldiscovery" {
 				good, tier = goods(3), tune.Image
-				result, err := r.Measure(t.Context(), matmuls(t)[0])
-				must(t, err)
+				result := measured(t, r, matmuls(t)[0])
 				f := result.Failure
 				if f == nil || f.Class != failure.DoesNotFit || !strings.Contains(f.Message,
 					"; the arena has 3 KiB, and cannot have more: an arena of 4 KiB fits with stack_bytes=") {
@@ -83,8 +81,7 @@ func TestArenaGrows(t *testing.T) {
 				}
 			}}, board)
 			for _, c := range candidates() {
-				result, err := r.Measure(t.Context(), c)
-				must(t, err)
+				result := measured(t, r, c)
 				if result.Failure != nil || result.Tier != tune.RAM {
 					t.Errorf("%s: %s, %+v", result.ID, result.Tier, result.Failure)
 				}
@@ -95,8 +92,7 @@ func TestArenaGrows(t *testing.T) {
 			if len(b.Memory) > 0 { // a process has room for it
 				huge := operator("huge", right+"volatile int k = 2; (void)k;")
 				huge.Args = append(huge.Args, argument(1<<28))
-				result, err := r.Measure(t.Context(), huge)
-				must(t, err)
+				result := measured(t, r, huge)
 				if f := result.Failure; f == nil || f.Class != failure.DoesNotFit ||
 					!strings.Contains(f.Message, "arguments of 26843") {
 					t.Errorf("%+v", f)
@@ -134,8 +130,7 @@ func TestBoardsHaveOptionsOfTheirOwn(t *testing.T) {
 			must(t, err)
 			text := ""
 			for _, path := range headers {
-				data, err := os.ReadFile(path)
-				must(t, err)
+				data := readFile(t, path)
 				text += string(data)
 			}
 			for _, w := range want {
@@ -160,10 +155,9 @@ func TestBoardsHaveOptionsOfTheirOwn(t *testing.T) {
 			}
 		})
 	}
-	if _, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385", "mps2_an386"},
-		tune.Options{}); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "mps2_an385:arena_kib=96") {
-		t.Errorf("the folder of a run with other options: %v", err)
-	}
+	_, err = tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385", "mps2_an386"},
+		tune.Options{})
+	wantError(t, err, failure.Config, "mps2_an385:arena_kib=96")
 }
 
 // TestStackErrorNamesWorkingOption opens a run with the option that the error of a too small stack names.
@@ -179,8 +173,7 @@ func TestStackErrorNamesWorkingOption(t *testing.T) {
 	for _, size := range drawn.Of(t, "stacks that work", []int{bytes, documentedStack(t)}, 1) {
 		t.Run(strconv.Itoa(size), func(t *testing.T) {
 			r, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"microbit": {StackBytes: size}}}, "microbit")
-			result, err := r.Measure(t.Context(), operator("one", right))
-			must(t, err)
+			result := measured(t, r, operator("one", right))
 			if result.Failure != nil {
 				t.Errorf("with a stack of %d bytes: %+v", size, result.Failure)
 			}
@@ -190,8 +183,7 @@ func TestStackErrorNamesWorkingOption(t *testing.T) {
 
 // documentedStack returns the size in the example of docs/tuning.md.
 func documentedStack(t *testing.T) int {
-	text, err := os.ReadFile("../docs/tuning.md")
-	must(t, err)
+	text := readFile(t, "../docs/tuning.md")
 	found := regexp.MustCompile("`microbit:stack_bytes=([0-9]+)`").FindSubmatch(text)
 	if found == nil {
 		t.Fatal("docs/tuning.md has no example of stack_bytes")

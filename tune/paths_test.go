@@ -29,8 +29,7 @@ func linkedFolder(t *testing.T) string {
 // write writes a file with its folders.
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
-	must(t, os.WriteFile(name, []byte(text), 0o644))
+	writeFile(t, name, text)
 }
 
 // pathsSpace is a kernel with one knob, and an argument in a file.
@@ -51,8 +50,7 @@ func TestRelativePathsSurviveChdir(t *testing.T) {
 		t.Run(from, func(t *testing.T) {
 			elsewhere, home, root := t.TempDir(), linkedFolder(t), testkit.Root(t)
 			t.Chdir(home)
-			board, err := os.ReadFile(filepath.Join(root, "boards", from+".json"))
-			must(t, err)
+			board := readFile(t, filepath.Join(root, "boards", from+".json"))
 			write(t, "own boards/boards/mine.json", string(board))
 			must(t, os.CopyFS("own/baremetal/templates/baremetal", os.DirFS(filepath.Join(root, "templates", "baremetal"))))
 			write(t, "own/two/library.json", `{"doc": "2", "headers": ["."], "sources": ["two.c"], "licence": "0BSD"}`)
@@ -68,8 +66,7 @@ func TestRelativePathsSurviveChdir(t *testing.T) {
 			t.Chdir(elsewhere)
 			c := operator("twice", "for (int i = 0; i < 4; i++) out[i] = in[i] * two();")
 			c.Operators.Files[0].Data = append([]byte("#include <two.h>\n"), c.Operators.Files[0].Data...)
-			result, err := r.Measure(t.Context(), c)
-			must(t, err)
+			result := measured(t, r, c)
 			if result.Failure != nil || result.Tier != tune.RAM {
 				t.Fatalf("%+v, %+v", result, result.Failure)
 			}

@@ -71,9 +71,8 @@ func TestNoCompilerRunsDuringMeasurements(t *testing.T) {
 			t.Fatalf("%s: %+v", result.ID, result.Failure)
 		}
 	}
-	if _, err := r.Confirm(t.Context(), 2); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.Confirm(t.Context(), 2)
+	must(t, err)
 	if data, err := os.ReadFile(calls); strings.Count(string(data), "\n") < n {
 		t.Errorf("not every candidate was called: %q, %v", data, err)
 	}
@@ -106,8 +105,7 @@ func TestReferenceOutlierIsNoDrift(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(once, nil, 0o600))
 	for _, c := range cs[1:3] {
-		_, err := r.Measure(t.Context(), c)
-		must(t, err)
+		_ = measured(t, r, c)
 	}
 	if len(recovered) > 0 {
 		t.Errorf("recovered after an outlier: %s", <-recovered)

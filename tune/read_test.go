@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
@@ -25,9 +24,7 @@ func TestReadResultsIgnoresUnfinishedLine(t *testing.T) {
 		r := timedResult(id, "k", 25e6, 1e-3)
 		r.Platform.Reset, r.Platform.ChipID = &reset, []byte{1, 255}
 		line, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want, file = append(want, r), append(append(file, line...), '\n')
 		ends = append(ends, len(file))
 	}
@@ -36,9 +33,7 @@ func TestReadResultsIgnoresUnfinishedLine(t *testing.T) {
 		if whole < len(ends) && n == ends[whole] {
 			whole++
 		}
-		if err := os.WriteFile(filepath.Join(dir, "results.jsonl"), file[:n], 0o644); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(dir, "results.jsonl"), string(file[:n]))
 		got, err := tune.ReadResults(dir)
 		if err != nil || len(got) != whole || whole > 0 && !reflect.DeepEqual(got, want[:whole]) {
 			t.Fatalf("%d of %d bytes: %+v, %v", n, len(file), got, err)
@@ -53,9 +48,7 @@ func TestReadResultsReturnsLastOfID(t *testing.T) {
 {"id": "b", "failure": {"class": "boot"}}
 {"id": "a", "time": {"Median": 2}}
 `
-	if err := os.WriteFile(filepath.Join(dir, "results.jsonl"), []byte(lines), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(dir, "results.jsonl"), lines)
 	got, err := tune.ReadResults(dir)
 	if err != nil || len(got) != 2 || got[0].ID != "b" || got[1].ID != "a" || got[1].Time.Median != 2 {
 		t.Errorf("%+v, %v", got, err)
@@ -72,9 +65,7 @@ func TestReadResultsRejectsBadLines(t *testing.T) {
 		`{"id": "a", "time": {"Median": 1}, "failure": {"class": "link"}}`, `{"id": "a", "time": {"Median": 1e999}}`,
 	} {
 		t.Run(line, func(t *testing.T) {
-			if err := os.WriteFile(filepath.Join(dir, "results.jsonl"), []byte(line+"\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			writeFile(t, filepath.Join(dir, "results.jsonl"), line+"\n")
 			if got, err := tune.ReadResults(dir); failure.Of(err) != failure.Config || got != nil {
 				t.Errorf("%q: %+v, %v", line, got, err)
 			}

@@ -318,13 +318,10 @@ func TestRemoteRefusals(t *testing.T) {
 	must(t, err)
 	must(t, l.Close())
 	_, err = open(tune.Remote{Tracker: l.Addr().String(), Key: "bench", Board: "host"})
-	if failure.Of(err) != failure.Network {
-		t.Errorf("no tracker: %v", err)
-	}
+	wantError(t, err, failure.Network)
 	serveBoard(t, "host", k.Address(), "bench")
 	own := filepath.Join(t.TempDir(), "host.json")
-	text, err := os.ReadFile("../boards/host.json")
-	must(t, err)
+	text := readFile(t, "../boards/host.json")
 	must(t, os.WriteFile(own, bytes.Replace(text, []byte(`"link"`), []byte(`"replaces": true, "arena_kib": 77, "link"`), 1),
 		0o600))
 	for board, want := range map[string]string{
@@ -333,9 +330,7 @@ func TestRemoteRefusals(t *testing.T) {
 		run, err := open(tune.Remote{Tracker: k.Address(), Key: "bench", Board: board})
 		must(t, err)
 		_, err = run.Measure(t.Context(), operator("a", right))
-		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
-			t.Errorf("board %s: %v, want %s", board, err, want)
-		}
+		wantError(t, err, failure.Config, want)
 		must(t, run.Close())
 	}
 }

@@ -10,15 +10,16 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/rpc"
 )
+
+var must = testkit.Must
 
 func stored(t *testing.T) *store {
 	t.Helper()
 	s, err := openStore(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = s.close() }) // the test has read what it wrote
 	return s
 }
@@ -32,17 +33,13 @@ func unprovenTime(id, content string, median float64) *Result {
 func shared(t *testing.T, s *store, id, content, key string) Result {
 	t.Helper()
 	r, _, err := s.share(Result{ID: id, Content: content}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
 func check(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // TestTwinsShareNewestResult replaces an unproven time that two candidates share.
@@ -142,16 +139,12 @@ func TestLeftOutIsNoResult(t *testing.T) {
 	s := stored(t)
 	check(t, s.append(resultLine{Result: unprovenTime("a", "of a", 2)}))
 	check(t, s.append(resultLine{Result: unprovenTime("b", "of b", 3)}))
-	if err := s.append(resultLine{Result: &Result{
+	must(t, s.append(resultLine{Result: &Result{
 		ID: "a@flash", Confirms: "a", Content: "of a@flash", Time: &rpc.Stats{N: 1, Median: 4},
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	}}))
 	ids := func() (all []string) {
 		results, err := ReadResults(s.dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, r := range results {
 			all = append(all, r.ID)
 		}
@@ -160,9 +153,7 @@ func TestLeftOutIsNoResult(t *testing.T) {
 	if got := ids(); !slices.Equal(got, []string{"a", "b", "a@flash"}) {
 		t.Errorf("%q", got)
 	}
-	if err := s.append(resultLine{LeftOut: []label{{"", "a"}}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.append(resultLine{LeftOut: []label{{"", "a"}}}))
 	if got := ids(); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("without a: %q", got)
 	}
@@ -180,9 +171,7 @@ func TestLeftOutIsNoResult(t *testing.T) {
 func TestOthersChangeTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	s, err := openStore(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := openStore(dir); !strings.Contains(err.Error(), dir) ||
 		failure.Of(err) != failure.Config || failure.Next(err) == "" {
 		t.Errorf("in use: %v", err)

@@ -56,8 +56,7 @@ func TestOutputsAreCheckedInEveryCall(t *testing.T) {
 		{operator("slow and undoes what it changes", slow+right+"out[5] ^= 1;"), false}, // it is called twice
 	} {
 		t.Run(c.candidate.ID, func(t *testing.T) {
-			result, err := r.Measure(t.Context(), c.candidate)
-			must(t, err)
+			result := measured(t, r, c.candidate)
 			if (result.Failure == nil) != c.right || result.Failure != nil && result.Failure.Class != failure.WrongAnswer {
 				t.Errorf("%s: %v, %+v", result.ID, result.Time, result.Failure)
 			}
@@ -103,8 +102,7 @@ func TestCandidatesUseTheirArgumentsOnly(t *testing.T) {
 			{"right in the end", right + "volatile int k = 3; (void)k;", ""},
 		} {
 			t.Run(board+"/"+c.id, func(t *testing.T) {
-				result, err := r.Measure(t.Context(), operator(c.id, c.body))
-				must(t, err)
+				result := measured(t, r, operator(c.id, c.body))
 				f := result.Failure
 				if (f == nil) != (c.want == "") || f != nil &&
 					(f.Class != failure.WrongAnswer || !strings.Contains(f.Message, c.want)) {
@@ -140,8 +138,7 @@ func TestOutputsThatAreNotComparedHaveGuards(t *testing.T) {
 					"int32_t* q = ((DLTensor*)args[3].v_handle)->data; (void)p; (void)q; "+c.body)
 				scratch := tune.Arg{DType: o.Args[0].DType, Shape: []int64{4}}
 				o.Args = append(o.Args, scratch, scratch)
-				result, err := r.Measure(t.Context(), o)
-				must(t, err)
+				result := measured(t, r, o)
 				f := result.Failure
 				if (f == nil) != (c.want == "") || f != nil &&
 					(f.Class != failure.WrongAnswer || !strings.Contains(f.Message, c.want)) {
@@ -174,8 +171,7 @@ func TestOtherInputsMayBeInvalid(t *testing.T) {
 			{"works with all", right, true},
 		} {
 			t.Run(board+"/"+c.id, func(t *testing.T) {
-				result, err := r.Measure(t.Context(), operator(c.id, c.body))
-				must(t, err)
+				result := measured(t, r, operator(c.id, c.body))
 				if (result.Failure == nil) != c.works {
 					t.Errorf("%+v", result.Failure)
 				}
@@ -197,8 +193,7 @@ func TestNewContentOfIDIsMeasured(t *testing.T) {
 	r, dir := opened(t, tune.Options{}, "host")
 	for i, body := range []string{"out[0] = 1;", right, right} {
 		c := operator("one", body)
-		result, err := r.Measure(t.Context(), c)
-		must(t, err)
+		result := measured(t, r, c)
 		if (result.Failure == nil) != (i > 0) {
 			t.Errorf("%d: %+v", i, result.Failure)
 		}
@@ -217,8 +212,7 @@ func TestNewContentOfIDIsMeasured(t *testing.T) {
 	if len(first) != 1 || len(second) != 1 || first[0].Content == second[0].Content {
 		t.Errorf("confirmed %+v, then %+v", first, second)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
-	must(t, err)
+	data := readFile(t, filepath.Join(dir, "results.jsonl"))
 	if n := strings.Count(string(data), "\n"); n != 6 { // settings, wrong, right, confirmed, and both of the third
 		t.Errorf("%d lines, want 6", n)
 	}
@@ -244,8 +238,7 @@ func TestBadCandidatesResetNoBoard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := operator(name, right)
 			change(&c)
-			result, err := r.Measure(t.Context(), c)
-			must(t, err)
+			result := measured(t, r, c)
 			if result.Failure == nil || result.Failure.Class != failure.Config || result.Failure.Blame != tune.BlameCandidate {
 				t.Errorf("%s: %+v", name, result.Failure)
 			}
@@ -258,8 +251,7 @@ func TestBadCandidatesResetNoBoard(t *testing.T) {
 	}
 	large := operator("large", right)
 	large.Args[1] = tune.Arg{DType: ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}, Shape: []int64{1 << 26}}
-	result, err := r.Measure(t.Context(), large)
-	must(t, err)
+	result := measured(t, r, large)
 	if result.Failure == nil || result.Failure.Class != failure.DoesNotFit {
 		t.Errorf("larger than memory: %+v", result.Failure)
 	}
@@ -393,16 +385,14 @@ func TestUnprovenResultsAreConfirmedOrRemeasured(t *testing.T) {
 	twin := operator("twin of 1", right+"volatile int k = 1; (void)k;") // compiles to the same bytes
 	measure := func(r *tune.Run, cs []tune.Candidate) {
 		for _, c := range cs {
-			result, err := r.Measure(t.Context(), c)
-			must(t, err)
+			result := measured(t, r, c)
 			if !result.Unproven {
 				t.Errorf("%s is proven before the reference was measured", c.ID)
 			}
 		}
 	}
 	lines := func() string {
-		data, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
-		must(t, err)
+		data := readFile(t, filepath.Join(dir, "results.jsonl"))
 		return string(data)
 	}
 	r := open()
@@ -421,8 +411,7 @@ func TestUnprovenResultsAreConfirmedOrRemeasured(t *testing.T) {
 	before := lines()
 	r = open()
 	for _, c := range goods(6) {
-		_, err := r.Measure(t.Context(), c)
-		must(t, err)
+		_ = measured(t, r, c)
 	}
 	must(t, r.Close())
 	again := strings.TrimPrefix(lines(), before)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -30,12 +31,12 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	readFile  = testkit.ReadFile
+	wantError = testkit.WantError
+)
 
 func results(t testing.TB, r *tune.Run) []tune.Result {
 	t.Helper()
@@ -198,8 +199,7 @@ func TestSeededInputIsRestored(t *testing.T) {
 			for i := range numbers.Len() {
 				out.Want = binary.LittleEndian.AppendUint32(out.Want[:4*i], uint32(2*numbers.Int(i)))
 			}
-			result, err := r.Measure(t.Context(), candidate)
-			must(t, err)
+			result := measured(t, r, candidate)
 			if (result.Failure == nil) != (c.want == "") || result.Failure != nil && result.Failure.Class != c.want {
 				t.Errorf("%s: %+v", c.id, result.Failure)
 			}
@@ -299,9 +299,7 @@ func TestDriftGivesUpBoard(t *testing.T) {
 			break
 		}
 	}
-	if err == nil || !strings.Contains(err.Error(), "the reference: it takes") {
-		t.Errorf("20 candidates beside a reference that drifts: %v", err)
-	}
+	wantError(t, err, "", "the reference: it takes")
 }
 
 // emulators lists the QEMU processes among the descendants of this process.
@@ -357,8 +355,7 @@ func TestKilledRunContinues(t *testing.T) {
 		}
 		after += 1 + random.IntN(candidates/kills)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
-	must(t, err)
+	data := readFile(t, filepath.Join(dir, "results.jsonl"))
 	seen := map[string]bool{}
 	for line := range bytes.Lines(data) {
 		var r tune.Result
@@ -475,8 +472,7 @@ func TestDriftRemeasuresSinceLastCheck(t *testing.T) {
 		if i == 8 { // after the fifth the reference was right
 			must(t, os.WriteFile(slow, nil, 0o600))
 		}
-		_, err := r.Measure(t.Context(), c)
-		must(t, err)
+		_ = measured(t, r, c)
 	}
 	select {
 	case <-recovered:
@@ -485,8 +481,7 @@ func TestDriftRemeasuresSinceLastCheck(t *testing.T) {
 	}
 	times := map[string]int{}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		data, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
-		must(t, err)
+		data := readFile(t, filepath.Join(dir, "results.jsonl"))
 		clear(times)
 		for line := range bytes.Lines(data) {
 			var result tune.Result
@@ -522,11 +517,9 @@ func TestLongestCallTimeoutIsKept(t *testing.T) {
 			r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"},
 				tune.Options{CallTimeout: c.limit, Samples: 3 + i})
 			must(t, err)
-			_, err = r.Measure(t.Context(), operator("one", right))
-			must(t, err)
+			measured(t, r, operator("one", right))
 			must(t, r.Close())
-			text, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
-			must(t, err)
+			text := readFile(t, filepath.Join(dir, "results.jsonl"))
 			var settings struct {
 				Samples     int           `json:"samples"`
 				CallTimeout time.Duration `json:"call_timeout_ns"`
@@ -539,4 +532,12 @@ func TestLongestCallTimeoutIsKept(t *testing.T) {
 			}
 		})
 	}
+}
+
+// measured returns the result of a candidate, which a failed measurement has, too.
+func measured(t *testing.T, r *tune.Run, c tune.Candidate) tune.Result {
+	t.Helper()
+	result, err := r.Measure(t.Context(), c)
+	must(t, err)
+	return result
 }

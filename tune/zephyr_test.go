@@ -27,9 +27,7 @@ func TestZephyrMeasuresInRAMAndFirmware(t *testing.T) {
 		}
 	}
 	_, err := tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"zephyr/qemu_cortex_m3"}, tune.Options{})
-	if failure.Of(err) != failure.DoesNotFit || !strings.Contains(err.Error(), "region ram") {
-		t.Errorf("a board with too little RAM: class %s, %v", failure.Of(err), err)
-	}
+	wantError(t, err, failure.DoesNotFit, "region ram")
 	r, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 16}}}, "zephyr/mps2_an385")
 	cs := append(goods(4), large("large", 20000))
 	n := 0

@@ -17,14 +17,10 @@ func TestContexts(t *testing.T) {
 	defer template.Close()
 	archive := mlftest.Path(t, "add.aot_packed")
 	made := filepath.Join(t.TempDir(), "p")
-	if err := template.Generate(t.Context(), generation{Archive: archive, Dir: made}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, template.Generate(t.Context(), generation{Archive: archive, Dir: made}, nil))
 	f := methodsOf("folder", made).(*folder)
 	defer f.Close()
-	if err := f.Build(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Build(t.Context(), nil))
 	r, w := io.Pipe()
 	defer w.Close()
 	calls := failuretest.Calls{

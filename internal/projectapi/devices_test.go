@@ -17,9 +17,7 @@ func TestSeveralDevices(t *testing.T) {
 	const board = "nucleo_f746zg"
 	needTools(t, board)
 	b, err := boards.Find(board, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ports := attached.Ports
 	t.Cleanup(func() { attached.Ports = ports })
 	attached.Ports = func() ([]attached.Port, error) {
@@ -33,9 +31,7 @@ func TestSeveralDevices(t *testing.T) {
 	defer p.Close()
 	p.Desk.StateDir, p.Desk.LeaseDir = t.TempDir(), filepath.Join(t.TempDir(), "leases")
 	generation := generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: made}
-	if err := template.Generate(t.Context(), generation, values{"board": json.RawMessage(`"` + board + `"`)}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, template.Generate(t.Context(), generation, values{"board": json.RawMessage(`"` + board + `"`)}))
 	for serial, want := range map[string][]string{
 		"null": {"S1", "S2", "serial_number=S1"}, `"S9"`: {"not attached", "S9"},
 	} {
@@ -51,9 +47,7 @@ func TestSeveralDevices(t *testing.T) {
 		}
 	}
 	opened, err := p.project()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer opened.Close()
 	if _, err := p.attach(t.Context(), opened, values{optSerial: json.RawMessage(`"S2"`)}); err != nil {
 		t.Errorf("serial_number S2: %v", err)

@@ -42,23 +42,15 @@ func TestExportTemplate(t *testing.T) {
 		"firmware/Makefile":      "build/firmware.elf:\n",
 		"server":                 "",
 	} {
-		if err := os.MkdirAll(filepath.Join(own, filepath.Dir(name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(own, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(own, filepath.Dir(name)), 0o755))
+		writeFile(t, filepath.Join(own, name), text)
 	}
 	e := Export{Board: "kiln", Path: []string{own}, Executable: filepath.Join(own, "server")}
 	err := e.Write(filepath.Join(t.TempDir(), "a"))
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), `template "kiln" of board kiln is not known`) {
-		t.Errorf("without the template: %v", err)
-	}
+	wantError(t, err, failure.Config, `template "kiln" of board kiln is not known`)
 	e.Templates = map[string]string{"kiln": filepath.Join(own, "firmware")}
 	dir := filepath.Join(t.TempDir(), "b")
-	if err := e.Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Write(dir))
 	f := &folder{Folder: Folder{
 		Dir: dir, Builder: &project.Builder{Host: device.Host{Path: []string{dir}}}, Desk: &device.Desk{},
 	}}
@@ -107,28 +99,15 @@ func TestExport(t *testing.T) {
 	_ = folderOf(t, "none") // skips on Windows
 	needTools(t, "host")
 	own := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(own, "boards"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	host, err := os.ReadFile("../../boards/host.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(own, "boards", "mine.json"), host, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(own, "boards"), 0o755))
+	host := readFile(t, "../../boards/host.json")
+	writeFile(t, filepath.Join(own, "boards", "mine.json"), string(host))
 	dir := filepath.Join(t.TempDir(), "a", "template")
 	keeper := filepath.Join(t.TempDir(), chipkeeper.Program)
-	if err := os.WriteFile(keeper, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(keeper, []byte("#!/bin/sh\n"), 0o755))
 	e := Export{Board: "mine", Path: []string{own}, Executable: executable(t), Companions: []string{keeper}}
-	if err := e.Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Write(dir); err == nil || !strings.Contains(err.Error(), "is not an empty folder") {
-		t.Errorf("a second time: %v", err)
-	}
+	must(t, e.Write(dir))
+	wantError(t, e.Write(dir), "", "is not an empty folder")
 	if err := (Export{Board: "nobody", Executable: e.Executable}).Write(dir + "2"); err == nil {
 		t.Error("a board that does not exist was accepted")
 	}
@@ -148,45 +127,31 @@ func TestExport(t *testing.T) {
 		t.Errorf("failed exports left %v, %v", left, err)
 	}
 	moved := filepath.Join(t.TempDir(), "moved")
-	if err := errors.Join(os.RemoveAll(own), os.Rename(dir, moved)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.RemoveAll(own), os.Rename(dir, moved)))
 	dir = moved
 
 	ctx := testkit.Context(t)
 	env := ClientOptions{Env: []string{"BOARDSMITH_HOME=" + t.TempDir()}}
 	template, err := Start(ctx, dir, env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer template.Close()
 	archive := mlftest.Path(t, "add.aot_packed")
 	made := filepath.Join(t.TempDir(), "p")
-	if err := template.Generate(ctx, archive, "", made, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, template.Generate(ctx, archive, "", made, nil))
 	if _, err := os.Stat(filepath.Join(made, chipkeeper.Program)); err != nil {
 		t.Errorf("the keeper of emulated chips: %v", err)
 	}
 	// A project does not need the template.
-	if err := errors.Join(template.Close(), os.RemoveAll(dir)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(template.Close(), os.RemoveAll(dir)))
 	p, err := Start(ctx, made, env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.Close()
 	if p.Info.Platform != "mine" {
 		t.Errorf("the project's board is %s", p.Info.Platform)
 	}
-	if err := errors.Join(p.Build(ctx, nil), p.Flash(ctx, nil)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(p.Build(ctx, nil), p.Flash(ctx, nil)))
 	l, _, err := p.Open(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if runtime.GOOS == "linux" {
 		checkPipes(t, p)
 	}
@@ -200,18 +165,14 @@ func TestExport(t *testing.T) {
 func checkPipes(t *testing.T, c *Client) {
 	t.Helper()
 	raw, err := c.requests.(*os.File).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var pipe string
 	err = raw.Control(func(fd uintptr) { pipe, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)) })
 	if err != nil || !strings.HasPrefix(pipe, "pipe:") {
 		t.Fatalf("%s, %v", pipe, err)
 	}
 	files, err := filepath.Glob("/proc/[0-9]*/fd/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var owners []string
 	for _, file := range files {
 		if to, err := os.Readlink(file); err == nil && to == pipe { // processes may end meanwhile
@@ -222,9 +183,7 @@ func checkPipes(t *testing.T, c *Client) {
 	slices.Sort(owners)
 	owners = slices.Compact(owners)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want := []string{Program, filepath.Base(self)}; !slices.Equal(owners, want) {
 		t.Errorf("the pipe for requests is open in %q, want %q", owners, want)
 	}
@@ -243,9 +202,7 @@ func TestExportedC(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, to), data, 0o644)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	cmd := exec.CommandContext(t.Context(), gcc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"+dir,
 		"-I../../crt/include", filepath.Join(dir, "platform.c"))

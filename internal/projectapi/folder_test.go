@@ -46,13 +46,9 @@ func TestFolder(t *testing.T) {
 func needTools(t *testing.T, board string) {
 	t.Helper()
 	b, err := boards.Find(board, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compiler, emulator, err := device.MissingTools(t.Context(), b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range append(compiler, emulator...) {
 		t.Skipf("board %s: %v", board, e)
 	}
@@ -69,25 +65,18 @@ func throughServers(t *testing.T, board string) {
 	made := filepath.Join(t.TempDir(), "p")
 	// tvmc gives all values as strings.
 	options := map[string]any{"board": board, "workspace_size_bytes": "65536", "verbose": "false"}
-	if err := template.Generate(ctx, archive, "", made, options); err != nil {
-		t.Fatal(err)
-	}
+	must(t, template.Generate(ctx, archive, "", made, options))
 	launcher(t, made, "folder")
 	p := started(t, made)
 	if i := p.Info; i.Template || i.Archive != filepath.Join(made, "model.tar") || i.Platform != board {
 		t.Errorf("project: %+v", i)
 	}
-	if _, _, err := p.Open(ctx, nil); err == nil || !strings.Contains(err.Error(), "call build first") {
-		t.Errorf("without a build: %v", err)
-	}
+	_, _, err := p.Open(ctx, nil)
+	wantError(t, err, "", "call build first")
 	for range 2 { // a project is used again
-		if err := errors.Join(p.Build(ctx, nil), p.Flash(ctx, nil)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(p.Build(ctx, nil), p.Flash(ctx, nil)))
 		l, timeouts, err := p.Open(ctx, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if timeouts.StartRetry <= 0 || timeouts.Start < timeouts.StartRetry || timeouts.Established < 10 {
 			t.Errorf("timeouts %+v", timeouts)
 		}
@@ -160,35 +149,20 @@ func TestFolderErrors(t *testing.T) {
 		"-include does not begin with -D": {"compile_definitions": "-DX=1 -include x"},
 	} {
 		err := c.Generate(t.Context(), archive, "", made, options)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("options %v: %v, want an error with %q", options, err, want)
-		}
+		wantError(t, err, "", want)
 		if _, err := os.Stat(made); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("options %v: a project was left", options)
 		}
 	}
 	broken := filepath.Join(t.TempDir(), "broken.tar")
-	if err := os.WriteFile(broken, []byte("no archive"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Generate(t.Context(), broken, "", made, nil); err == nil || !strings.Contains(err.Error(), "broken.tar") {
-		t.Errorf("no archive: %v", err)
-	}
-	if err := c.Build(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "generate_project") {
-		t.Errorf("build in a template: %v", err)
-	}
+	writeFile(t, broken, "no archive")
+	wantError(t, c.Generate(t.Context(), broken, "", made, nil), "", "broken.tar")
+	wantError(t, c.Build(t.Context(), nil), "", "generate_project")
 	wrong := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": "int x = y;\n"})
-	if err := c.Generate(t.Context(), wrong, "", made, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Generate(t.Context(), wrong, "", made, nil))
 	launcher(t, made, "folder")
-	if err := started(t, made).Build(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "y") ||
-		!strings.Contains(err.Error(), "undeclared") {
-		t.Errorf("C that does not compile: %v", err)
-	}
-	if err := c.Generate(t.Context(), archive, "", made, nil); err == nil || !strings.Contains(err.Error(), "exists") {
-		t.Errorf("a folder that exists: %v", err)
-	}
+	wantError(t, started(t, made).Build(t.Context(), nil), "", "y", "undeclared")
+	wantError(t, c.Generate(t.Context(), archive, "", made, nil), "", "exists")
 }
 
 // TestReadReturnsAll: a read returns what has arrived, also more than the client has asked for.
@@ -199,29 +173,20 @@ func TestReadReturnsAll(t *testing.T) {
 	defer template.Close()
 	made := filepath.Join(t.TempDir(), "p")
 	generation := generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: made}
-	if err := template.Generate(t.Context(), generation, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, template.Generate(t.Context(), generation, nil))
 	f := methodsOf("folder", made).(*folder)
 	defer f.Close()
-	if err := f.Build(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Open(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Build(t.Context(), nil))
+	_, err := f.Open(t.Context(), nil)
+	must(t, err)
 	// Terminate and Init (wire.md §4): the firmware answers with 12 and more bytes in one write.
 	hello := []byte("\xfe\xff\xfd\x03\x00\x00\x00\x00\x00\x02\x66\x77\xff\xfd\x04\x00\x00\x00\x42\x00\x00\x01\xdf\x5a")
-	if err := f.Write(t.Context(), hello); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Write(t.Context(), hello))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for total := 0; total < 24; {
 		data, err := f.Read(ctx, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if total += len(data); len(data) > 1 {
 			return
 		}
@@ -253,9 +218,7 @@ func TestWritesWholeFrames(t *testing.T) {
 		send := func(data []byte) {
 			for len(data) > 0 {
 				n := min(max(size, 1), len(data))
-				if err := f.Write(t.Context(), data[:n]); err != nil {
-					t.Fatal(err)
-				}
+				must(t, f.Write(t.Context(), data[:n]))
 				data = data[n:]
 			}
 		}
@@ -267,9 +230,7 @@ func TestWritesWholeFrames(t *testing.T) {
 	w := new(written)
 	f := &folder{link: w}
 	for _, data := range [][]byte{[]byte("noise"), long[:most], long[most : longest-1], long[longest-1:]} {
-		if err := f.Write(t.Context(), data); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.Write(t.Context(), data))
 	}
 	if strings.Join(w.parts, "") != "noise"+string(long) || w.parts[0] != "noise" || len(w.parts[1]) < longest {
 		t.Errorf("%d writes", len(w.parts))
@@ -342,9 +303,7 @@ func TestVerboseOfOneCall(t *testing.T) {
 		made := filepath.Join(t.TempDir(), value)
 		g := generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: made}
 		said.Reset()
-		if err := f.Generate(t.Context(), g, values{optVerbose: json.RawMessage(value)}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.Generate(t.Context(), g, values{optVerbose: json.RawMessage(value)}))
 		if logged := strings.Contains(said.String(), made); logged != want {
 			t.Errorf("verbose %s: %q", value, said.String())
 		}
@@ -359,9 +318,7 @@ func TestModelName(t *testing.T) {
 		t.Errorf("%q, %v", s.ModelName, err)
 	}
 	one, err := mlf.Open(mlftest.Path(t, "add.aot_packed"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	one.Models = append(one.Models, one.Models[0])
 	_, err = one.Model("")
 	if got := advice(err); err == nil || !strings.Contains(got, "with model_name="+one.Models[0].Name) {
@@ -381,9 +338,7 @@ func TestTheirOptions(t *testing.T) {
 		`{"workspace_size_bytes": 5000, "arena_kib": 7}`:           "options workspace_size_bytes and arena_kib exclude",
 	} {
 		var v values
-		if err := json.Unmarshal([]byte(text), &v); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(text), &v))
 		words, err := optionWords(v)
 		if got := fmt.Sprint(strings.Join(words, " "), err); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", text, got, want)

@@ -2,7 +2,6 @@ package projectapi
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,9 +21,7 @@ func TestLongGraph(t *testing.T) {
 	c := started(t, folderOf(t, "folder"))
 	path := mlftest.Path(t, "digits_i8.graph")
 	a, err := mlf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m, err := a.Model("")
 	if err != nil || len(m.Graph) <= 2048 {
 		t.Fatalf("a graph of %d bytes, %v", len(m.Graph), err)
@@ -32,13 +29,8 @@ func TestLongGraph(t *testing.T) {
 	generate := func(options map[string]any) (made, packet string) {
 		t.Helper()
 		made = filepath.Join(t.TempDir(), "p")
-		if err := c.Generate(t.Context(), path, "", made, options); err != nil {
-			t.Fatal(err)
-		}
-		text, err := os.ReadFile(filepath.Join(made, "crt_config", "crt_config.h"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Generate(t.Context(), path, "", made, options))
+		text := readFile(t, filepath.Join(made, "crt_config", "crt_config.h"))
 		_, packet, _ = strings.Cut(string(text), "#define TVM_CRT_MAX_PACKET_SIZE_BYTES ")
 		packet, _, _ = strings.Cut(packet, "\n")
 		return made, packet
@@ -55,25 +47,17 @@ func TestLongGraph(t *testing.T) {
 	}
 	launcher(t, made, "folder")
 	p := started(t, made)
-	if err := p.Build(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Build(t.Context(), nil))
 	l, _, err := p.Open(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	base, err := transport.Dial(t.Context(), l, transport.SessionOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := rpc.New(base, rpc.Options{})
 	defer s.Close(t.Context())
 	create, err := s.Function(t.Context(), "tvm.graph_executor.create")
 	lib, err2 := s.SystemLib(t.Context())
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, err2))
 	executor, err := create.Call(t.Context(), string(m.Graph), lib, int(tvmrpc.CPU.Type), int(tvmrpc.CPU.ID))
 	if _, ok := executor.(rpc.Module); !ok || err != nil {
 		t.Errorf("%v, %v", executor, err)

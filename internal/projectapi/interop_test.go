@@ -46,16 +46,12 @@ func TestInterop(t *testing.T) {
 	server := executable(t)
 	export := func(board, template string) string {
 		dir := filepath.Join(t.TempDir(), "template")
-		if err := (Export{Board: board, Template: template, Executable: server}).Write(dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, (Export{Board: board, Template: template, Executable: server}).Write(dir))
 		return dir
 	}
 	for _, board := range boards.List(nil) {
 		b, err := boards.Find(board, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if board != "host" && b.Link.Kind != "qemu" {
 			continue
 		}
@@ -106,9 +102,7 @@ func writeTimes(t *testing.T) {
 		"Each use is one run of Python, with TVM's imports, its compiler and its search. Times are seconds of wall time,\n" +
 		"then those of all processors.\n\n" +
 		"| use | board | template | time |\n|---|---|---|---|\n" + strings.Join(measuredUses, "")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(page), 0o755), os.WriteFile(page, []byte(text), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, page, text)
 }
 
 // A tvmPython is a Python that has TVM with its compiler, from a source tree.
@@ -172,9 +166,7 @@ func (p tvmPython) use(t *testing.T, use, whose, board, template string) {
 		script, args = example, []string{template, board}
 	}
 	script, err := filepath.Abs(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.run(t, measuredUse{use, whose, cmp.Or(board, "host")}, p.built, append([]string{script}, args...)...)
 }
 
@@ -211,9 +203,7 @@ type measuredUse struct{ use, whose, board string }
 func (p tvmPython) run(t *testing.T, m measuredUse, library string, args ...string) {
 	t.Helper()
 	measured, err := filepath.Abs("testdata/interop/measured.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx := testkit.Context(t)
 	cmd := p.command(ctx, t, library, append([]string{measured, p.python, "-B"}, args...)...)
 	cmd.WaitDelay = 10 * time.Second // what it started may keep the output open
@@ -260,9 +250,7 @@ func lastWith(lines []string, part string) string {
 // once.
 func (p tvmPython) metaSchedule(t *testing.T, template string) {
 	script, err := filepath.Abs("testdata/interop/instant.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	test := filepath.Join(p.source, "tests", "python", "unittest", "test_micro_ms_tuning.py")
 	pytest := []string{"-q", "-p", "no:cacheprovider", test}
 	ours := p.libraryWith(t, template)
@@ -283,15 +271,11 @@ func (p tvmPython) ownTests(t *testing.T, template string) {
 // and with that.
 func (p tvmPython) aotTests(t *testing.T) {
 	script, err := filepath.Abs("testdata/interop/aot.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	test := filepath.Join(p.source, "tests", "python", "relay", "aot", "test_crt_aot.py")
 	library := t.TempDir()
 	for _, name := range []string{"libtvm.so", "microtvm_template_projects"} {
-		if err := os.Symlink(filepath.Join(p.built, name), filepath.Join(library, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(filepath.Join(p.built, name), filepath.Join(library, name)))
 	}
 	standalone := filepath.Join(library, "standalone_crt")
 	err = cp.Copy(filepath.Join("..", "..", "crt", "include"), filepath.Join(standalone, "include"))
@@ -300,9 +284,7 @@ func (p tvmPython) aotTests(t *testing.T) {
 		err = errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o755),
 			os.WriteFile(file, []byte("typedef int in_the_archive;\n"), 0o644))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	build := filepath.Join(library, "crt")
 	config := filepath.Join(p.built, "microtvm_template_projects", "crt", "crt_config")
 	said, err := exec.CommandContext(t.Context(), "make", "-C", "../../crt", "lib", "CRT_CONFIG="+config,

@@ -13,8 +13,16 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper/keepertest"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/project"
+)
+
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	readFile  = testkit.ReadFile
+	wantError = testkit.WantError
 )
 
 // serverVariable makes the test program a server: of this package's Folder, or of an echo.

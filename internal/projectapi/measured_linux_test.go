@@ -23,10 +23,7 @@ func TestMeasured(t *testing.T) {
 	if err != nil {
 		t.Skip("sleep is not installed")
 	}
-	data, err := os.ReadFile(sleep)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, sleep)
 	dir := t.TempDir()
 	program(t, filepath.Join(dir, "boardsmith-keeper"), string(data))
 	script := filepath.Join(dir, "command")

@@ -253,9 +253,7 @@ func packRecordings(dir string) (names []string, err error) {
 func repeatFile(t *testing.T, file string) {
 	t.Helper()
 	session, err := readSession(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	repeat(t, session, strings.TrimSuffix(file, recordSuffix+".gz")+".tar.gz")
 }
 
@@ -265,40 +263,24 @@ func TestRecording(t *testing.T) {
 	t.Parallel()
 	needTools(t, "host")
 	dir, to := folderOf(t, "folder"), t.TempDir()
-	if err := installRecorder(dir, filepath.Join(to, "add"), ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, installRecorder(dir, filepath.Join(to, "add"), ""))
 	archive := mlftest.Path(t, "add.aot_packed")
 	at := t.TempDir()
 	plain, made := filepath.Join(at, "model.tar"), filepath.Join(at, "p")
-	if err := os.WriteFile(plain, unzipped(t, archive), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, plain, string(unzipped(t, archive)))
 	_ = started(t, dir) // asks for the options only
 	template := started(t, dir)
-	if err := template.Generate(t.Context(), plain, "", made, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, template.Generate(t.Context(), plain, "", made, nil))
 	// A project's own launcher starts an executable that is not here.
 	launch := filepath.Join(made, ownLauncher)
 	launcher(t, filepath.Dir(launch), "folder")
-	if err := os.Rename(filepath.Join(made, launcherFile), launch); err != nil {
-		t.Fatal(err)
-	}
-	if err := installRecorder(made, filepath.Join(to, "add-2"+recordSuffix), ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(filepath.Join(made, launcherFile), launch))
+	must(t, installRecorder(made, filepath.Join(to, "add-2"+recordSuffix), ""))
 	p := started(t, made)
-	if err := p.Build(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Build(t.Context(), nil))
 	l, _, err := p.Open(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(runOver(t.Context(), l, archive), l.Close(), p.Close(), template.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, errors.Join(runOver(t.Context(), l, archive), l.Close(), p.Close(), template.Close()))
 	names, err := packRecordings(to)
 	if err != nil || !slices.Equal(names, []string{"add-2"}) {
 		t.Fatalf("recordings %v, %v", names, err)
@@ -323,13 +305,9 @@ func TestRecordTVM(t *testing.T) {
 	}
 	tvm := tvmFor(t)
 	needTools(t, "host")
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(to, 0o755))
 	interop, err := filepath.Abs("testdata/interop/interop.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	runs := map[string]func(template string) []string{}
 	for _, use := range uses {
 		if !slices.Contains(notRecorded, use) {
@@ -344,9 +322,7 @@ func TestRecordTVM(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			template, made := filepath.Join(t.TempDir(), "crt"), t.TempDir()
 			err := cp.Copy(filepath.Join(tvm.built, "microtvm_template_projects", "crt"), template)
-			if err := errors.Join(err, installRecorder(template, filepath.Join(made, name), tvm.python)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(err, installRecorder(template, filepath.Join(made, name), tvm.python)))
 			cmd := tvm.command(t.Context(), t, tvm.built, args(template)...)
 			cmd.WaitDelay = time.Minute
 			if said, err := cmd.CombinedOutput(); err != nil {
@@ -356,9 +332,7 @@ func TestRecordTVM(t *testing.T) {
 			if err != nil || len(names) == 0 {
 				t.Fatalf("recordings %v, %v", names, err)
 			}
-			if err := cp.Copy(made, to); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cp.Copy(made, to))
 			t.Logf("recorded %s", strings.Join(names, ", "))
 			for _, n := range names {
 				t.Run(n, func(t *testing.T) { repeatFile(t, filepath.Join(to, n+recordSuffix+".gz")) })

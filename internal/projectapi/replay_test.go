@@ -53,9 +53,7 @@ func TestSessionsOfTVM(t *testing.T) {
 func unzipped(t *testing.T, file string) []byte {
 	t.Helper()
 	data, err := inflated(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }
 
@@ -90,9 +88,7 @@ func readSession(file string) (all []recorded, err error) {
 func repeat(t *testing.T, session []recorded, archive string) {
 	ctx := testkit.Context(t)
 	plain := filepath.Join(t.TempDir(), "model.tar")
-	if err := os.WriteFile(plain, unzipped(t, archive), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, plain, string(unzipped(t, archive)))
 	made := filepath.Join(t.TempDir(), "project")
 	clients := map[string]*Client{"template": started(t, folderOf(t, "folder"))}
 	var written, read []byte
@@ -127,14 +123,10 @@ func repeat(t *testing.T, session []recorded, archive string) {
 		}
 	}
 	l, _, err := clients["project"].Open(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	base, err := transport.Dial(ctx, l, transport.SessionOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := rpc.New(base, rpc.Options{})
 	defer s.Close(ctx)
 	requests, replies := packets(t, written), packets(t, read)
@@ -156,13 +148,9 @@ func dataOf(t *testing.T, raw json.RawMessage) []byte {
 	t.Helper()
 	var text string
 	err := json.Unmarshal(raw, &text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data, err := decodeBase85(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }
 
@@ -182,9 +170,7 @@ func packets(t *testing.T, stream []byte) (all []*tvmrpc.Packet) {
 			continue
 		}
 		p := new(tvmrpc.Packet)
-		if err := p.Parse(message[header:]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Parse(message[header:]))
 		all = append(all, p)
 	}
 	return all

@@ -190,9 +190,8 @@ func TestEndCancels(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- serveMethods(t.Context(), r, io.Discard, &echo{}) }()
 	request := `{"jsonrpc":"2.0","method":"build","params":{"options":{"verbose":true}},"id":1}` + "\n"
-	if _, err := io.WriteString(w, request); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(w, request)
+	must(t, err)
 	_ = w.Close()
 	select {
 	case err := <-ended:
@@ -209,16 +208,10 @@ func TestBrokenPipes(t *testing.T) {
 	t.Parallel()
 	request := `{"jsonrpc":"2.0","method":"flash","params":{"options":{}},"id":1}` + "\n"
 	broken := writerFunc(func([]byte) (int, error) { return 0, io.ErrClosedPipe })
-	if err := serveMethods(t.Context(), strings.NewReader(request), broken,
-		&echo{}); err == nil || !strings.Contains(err.Error(),
-		"does not read replies") {
-		t.Errorf("nobody reads: %v", err)
-	}
+	wantError(t, serveMethods(t.Context(), strings.NewReader(request), broken,
+		&echo{}), "", "does not read replies")
 	long := io.LimitReader(neverending{}, maxLine+1)
-	if err := serveMethods(t.Context(), long, io.Discard, &echo{}); err == nil || !strings.Contains(err.Error(),
-		"longer than") {
-		t.Errorf("a long request: %v", err)
-	}
+	wantError(t, serveMethods(t.Context(), long, io.Discard, &echo{}), "", "longer than")
 	r, w := io.Pipe()
 	defer w.Close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -243,9 +236,7 @@ func TestValues(t *testing.T) {
 	t.Parallel()
 	var v values
 	text := `{"a":"true","b":false,"c":"4096","d":4096,"e":null,"f":"x","g":1,"h":[1],"i":1.5,"j":4096.0,"k":""}`
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text), &v))
 	type result struct {
 		text    string
 		n       int

@@ -26,9 +26,7 @@ func folderOf(t *testing.T, kind string) string {
 func launcher(t *testing.T, dir, kind string) {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	script := "#!/bin/sh\nexport " + serverVariable + "=" + kind + "\nexec " + self + "\n"
 	program(t, filepath.Join(dir, "launch_microtvm_api_server.sh"), script)
 }
@@ -36,9 +34,7 @@ func launcher(t *testing.T, dir, kind string) {
 // program writes an executable script, and the folder for it.
 func program(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	testkit.WriteProgram(t, path, text)
 }
 
@@ -47,9 +43,7 @@ func started(t *testing.T, dir string) *Client {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	c, err := Start(ctx, dir, ClientOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)

@@ -96,17 +96,12 @@ func tensorsBehindProbe(t *testing.T, board string) {
 	if err == nil {
 		err = errors.Join(p.Build(t.Context(), nil), p.Flash(t.Context(), nil))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.Close()
-	if _, err := p.Open(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	_, err = p.Open(t.Context(), nil)
+	must(t, err)
 	base, err := transport.Dial(t.Context(), &folderLink{f: p}, transport.SessionOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := rpc.New(base, rpc.Options{})
 	defer s.Close(t.Context())
 	copied := 0
@@ -115,9 +110,7 @@ func tensorsBehindProbe(t *testing.T, board string) {
 		if refused := (*rpc.DeviceError)(nil); errors.As(err, &refused) {
 			break // the arena is full
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		data := bytes.Repeat([]byte{1, 2, 3, 255}, size/4+1)[:size]
 		got := make([]byte, size)
 		began := time.Now()
@@ -127,9 +120,7 @@ func tensorsBehindProbe(t *testing.T, board string) {
 		if !bytes.Equal(got, data) {
 			t.Errorf("%d bytes came back as others", size)
 		}
-		if err := x.Free(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.Free(t.Context()))
 		t.Logf("%d bytes, both ways: %v", size, time.Since(began))
 		copied = size
 	}

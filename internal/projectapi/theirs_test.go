@@ -31,9 +31,7 @@ func TestTVMsTemplate(t *testing.T) {
 	ctx := testkit.Context(t)
 	o := ClientOptions{Python: tvm.python, Env: tvm.env(tvm.built)}
 	template, err := Start(ctx, filepath.Join(tvm.built, "microtvm_template_projects", "crt"), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer template.Close()
 	archive := mlftest.Path(t, "add.aot_packed")
 	made := filepath.Join(t.TempDir(), "p")
@@ -42,29 +40,19 @@ func TestTVMsTemplate(t *testing.T) {
 	if err == nil {
 		err = template.Generate(ctx, plain, filepath.Join(tvm.built, "standalone_crt"), made, nil)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p, err := Start(ctx, made, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.Close()
 	if i := p.Info; i.Template || i.Platform != "host" || i.Archive != filepath.Join(made, "model.tar") {
 		t.Errorf("%+v", i)
 	}
-	if err := errors.Join(p.Build(ctx, nil), p.Flash(ctx, nil)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(p.Build(ctx, nil), p.Flash(ctx, nil)))
 	l, _, err := p.Open(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var recording bytes.Buffer
 	l = transport.Record(l, &recording)
-	if err := errors.Join(runOver(ctx, l, archive), l.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(runOver(ctx, l, archive), l.Close()))
 	if *update {
 		writeRecording(t, recording.Bytes())
 	}
@@ -81,18 +69,14 @@ func writeRecording(t *testing.T, recording []byte) {
 	z := gzip.NewWriter(&b)
 	_, err := z.Write(recording)
 	err = errors.Join(err, z.Close(), os.MkdirAll(filepath.Dir(theirRecording), 0o755))
-	if err := errors.Join(err, os.WriteFile(theirRecording, b.Bytes(), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, os.WriteFile(theirRecording, b.Bytes(), 0o644)))
 }
 
 // TestRecordedServer drives what TVM's own server and its firmware have answered.
 func TestRecordedServer(t *testing.T) {
 	t.Parallel()
 	data, err := filepath.Abs("testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := started(t, folderOf(t, "theirs="+data))
 	if i := c.Info; i.Template || i.Platform != "host" || len(i.Options) != 2 || i.Options[1].Default != 2097152.0 {
 		t.Errorf("%+v", i)
@@ -100,9 +84,7 @@ func TestRecordedServer(t *testing.T) {
 	if err := c.Build(t.Context(), map[string]any{"board": "x"}); err == nil {
 		t.Error("an option that TVM's server does not have was accepted")
 	}
-	if err := errors.Join(c.Build(t.Context(), nil), c.Flash(t.Context(), nil)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(c.Build(t.Context(), nil), c.Flash(t.Context(), nil)))
 	l, advice, err := c.Open(t.Context(), nil)
 	if err != nil || advice != (timeouts{}) {
 		t.Fatalf("%+v, %v", advice, err)

@@ -54,19 +54,12 @@ func TestZephyrOptions(t *testing.T) {
 			"board": "zephyr/kit", "zephyr_base": zephyr, "west_cmd": filepath.Join(at, command),
 			"config_main_stack_size": "4096",
 		}
-		if err := c.Generate(t.Context(), mlftest.Tiny(t, nil), "", made, options); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Generate(t.Context(), mlftest.Tiny(t, nil), "", made, options))
 		launcher(t, made, "folder")
 		p := started(t, made)
 		delete(options, "board") // a project has one
-		if err := p.Build(t.Context(), options); err != nil {
-			t.Fatal(err)
-		}
-		text, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Build(t.Context(), options))
+		text := readFile(t, log)
 		if want := "west build -d build/app -b kit ZEPHYR_BASE=" + zephyr; !strings.Contains(string(text), want) {
 			t.Errorf("west_cmd %s: %s, want %q", command, text, want)
 		}
@@ -74,9 +67,7 @@ func TestZephyrOptions(t *testing.T) {
 		if err != nil || !strings.Contains(string(header), "4096") {
 			t.Errorf("no stack of 4096 bytes: %s, %v", header, err)
 		}
-		if err := os.Remove(log); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(log))
 	}
 }
 
@@ -84,9 +75,7 @@ func TestZephyrOptions(t *testing.T) {
 func TestWestOption(t *testing.T) {
 	t.Parallel()
 	at := t.TempDir()
-	if err := os.Mkdir(filepath.Join(at, "a b"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(at, "a b"), 0o755))
 	for _, name := range []string{"west", "python", "other", "a b/west", "a b/python"} {
 		program(t, filepath.Join(at, name), "#!/bin/sh\n")
 	}
@@ -96,10 +85,8 @@ func TestWestOption(t *testing.T) {
 		filepath.Join(at, "none", "west"):    "is not installed",
 		filepath.Join(at, "no") + " -m west": "is not installed",
 	} {
-		if path, err := westOf(value); err == nil || !strings.Contains(err.Error(), want) ||
-			!strings.Contains(err.Error(), "option west_cmd") {
-			t.Errorf("%q: %s, %v, want an error with %q", value, path, err, want)
-		}
+		_, err := westOf(value)
+		wantError(t, err, "", want, "option west_cmd")
 	}
 	for _, dir := range []string{at, filepath.Join(at, "a b")} {
 		for _, value := range []string{filepath.Join(dir, "west"), filepath.Join(dir, "python") + " -m west"} {
@@ -114,9 +101,7 @@ func TestWestOption(t *testing.T) {
 func TestWestRelative(t *testing.T) {
 	at := t.TempDir()
 	t.Chdir(at)
-	if err := os.Mkdir("a b", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir("a b", 0o755))
 	program(t, "a b/west", "#!/bin/sh\n")
 	program(t, "a b/python", "#!/bin/sh\n")
 	for _, value := range []string{"a b/west", "./a b/python -m west"} {
@@ -134,12 +119,8 @@ func TestWestOfProgrammer(t *testing.T) {
 	f := methodsOf("folder", folderOf(t, "none")).(*folder)
 	defer f.Close()
 	option, err := json.Marshal(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.prepare(values{optWest: option}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, f.prepare(values{optWest: option}))
 	for name, want := range map[string]string{"west": path, "openocd": "", "boardsmith-keeper": ""} {
 		if got, err := f.Desk.Tool(name); got != want || err != nil {
 			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
@@ -154,24 +135,15 @@ func TestRuntimeOption(t *testing.T) {
 	c := started(t, folderOf(t, "folder"))
 	archive := mlftest.Path(t, "add.aot_packed")
 	mine := filepath.Join(t.TempDir(), "crt")
-	if err := os.CopyFS(mine, crt.Sources.Runtime); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(mine, crt.Sources.Runtime))
 	server := filepath.Join(mine, "src", "rpc", "server.c")
-	text, err := os.ReadFile(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, server)
 	const mark = "/* mine */\n"
-	if err := os.WriteFile(server, append([]byte(mark), text...), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, server, string(append([]byte(mark), text...)))
 	program(t, filepath.Join(mine, "test", "main.c"), "#error not a part of the runtime\n")
 	for value, want := range map[string]string{"bundled": string(text), mine: mark + string(text)} {
 		made := filepath.Join(t.TempDir(), "p")
-		if err := c.Generate(t.Context(), archive, "", made, map[string]any{"crt": value}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Generate(t.Context(), archive, "", made, map[string]any{"crt": value}))
 		got, err := os.ReadFile(filepath.Join(made, "crt", "src", "rpc", "server.c"))
 		if err != nil || string(got) != want {
 			t.Errorf("crt=%s: another server.c, %v", value, err)
@@ -191,9 +163,7 @@ func TestRuntimeOption(t *testing.T) {
 	} {
 		made := filepath.Join(t.TempDir(), "p")
 		err := c.Generate(t.Context(), archive, "", made, map[string]any{"crt": value})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("crt=%s: %v, want an error with %q", value, err, want)
-		}
+		wantError(t, err, "", want)
 	}
 }
 
@@ -202,15 +172,11 @@ func TestRemovedProject(t *testing.T) {
 	t.Parallel()
 	c := started(t, folderOf(t, "folder"))
 	made := filepath.Join(t.TempDir(), "p")
-	if err := c.Generate(t.Context(), mlftest.Path(t, "add.aot_packed"), "", made, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Generate(t.Context(), mlftest.Path(t, "add.aot_packed"), "", made, nil))
 	launcher(t, made, "folder")
 	p := started(t, made)
 	for _, remove := range []string{filepath.Join(made, "project.json"), made} {
-		if err := os.RemoveAll(remove); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(remove))
 		if err := p.Build(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "was removed") ||
 			strings.Contains(err.Error(), "template") {
 			t.Errorf("without %s: %v", remove, err)

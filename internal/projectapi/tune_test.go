@@ -78,9 +78,7 @@ func TestTuneBehindServer(t *testing.T) {
 		Builder: &project.Builder{Host: device.Host{Cache: store}}, MinSample: time.Microsecond,
 		Place: func(string, tune.Place) tune.Place { return &serverPlace{options: o} },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer run.Close()
 	const source = `#include <tvm/runtime/c_runtime_api.h>
 int twice(TVMValue* args, int* codes, int count, TVMValue* result, int* result_code, void* resource) {
@@ -103,9 +101,7 @@ int twice(TVMValue* args, int* codes, int count, TVMValue* result, int* result_c
 				{DType: bytes, Shape: []int64{4}, Want: []byte{2, 4, 6, 8}},
 			},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if right && (r.Failure != nil || r.Time == nil || r.Tier != tune.RAM) {
 			t.Errorf("%s: %+v", flag, r)
 		}

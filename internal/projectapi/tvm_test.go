@@ -20,9 +20,7 @@ func TestTVMsOwnTests(t *testing.T) {
 	tvm := tvmFor(t)
 	needTools(t, "host")
 	template := filepath.Join(t.TempDir(), "template")
-	if err := (Export{Executable: executable(t)}).Write(template); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (Export{Executable: executable(t)}).Write(template))
 	dir := tvm.libraryWith(t, template)
 	ctx := testkit.Context(t)
 	report := filepath.Join(dir, "report.xml")
@@ -43,16 +41,12 @@ func (p tvmPython) libraryWith(t *testing.T, template string) string {
 	for _, name := range []string{
 		"standalone_crt", "microtvm_template_projects/zephyr", "microtvm_template_projects/arduino",
 	} {
-		if err := cp.Copy(filepath.Join(p.built, name), filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cp.Copy(filepath.Join(p.built, name), filepath.Join(dir, name)))
 	}
 	for from, to := range map[string]string{
 		filepath.Join(p.built, "libtvm.so"): "libtvm.so", template: "microtvm_template_projects/crt",
 	} {
-		if err := os.Symlink(from, filepath.Join(dir, to)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(from, filepath.Join(dir, to)))
 	}
 	return dir
 }
@@ -60,10 +54,7 @@ func (p tvmPython) libraryWith(t *testing.T, template string) string {
 // checkReport logs what pytest ran, and fails if a test did or if some were not run.
 func checkReport(t *testing.T, report string) {
 	t.Helper()
-	data, err := os.ReadFile(report)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, report)
 	var ran struct {
 		Cases []struct {
 			Name    string    `xml:"name,attr"`
@@ -72,9 +63,7 @@ func checkReport(t *testing.T, report string) {
 			Skipped *struct{} `xml:"skipped"`
 		} `xml:"testsuite>testcase"`
 	}
-	if err := xml.Unmarshal(data, &ran); err != nil {
-		t.Fatal(err)
-	}
+	must(t, xml.Unmarshal(data, &ran))
 	for _, c := range ran.Cases {
 		t.Logf("%-40s %8s s", c.Name, c.Seconds)
 		if c.Failure != nil || c.Skipped != nil {

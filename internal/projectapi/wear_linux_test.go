@@ -57,9 +57,7 @@ func TestFlashesOfATuner(t *testing.T) {
 		if err == nil {
 			err = errors.Join(p.Build(t.Context(), nil), p.Flash(t.Context(), nil))
 		}
-		if err := errors.Join(err, template.Close(), p.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, template.Close(), p.Close()))
 		if logged := strings.Contains(log.String(), "wear"); logged != (trial == 9) {
 			t.Errorf("after trial %d: %q", trial+1, log.String())
 		}

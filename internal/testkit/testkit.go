@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/statedir"
 )
 
@@ -119,6 +120,41 @@ func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// WriteFile writes a file, and makes the folders above it.
+func WriteFile(t testing.TB, path, text string) {
+	t.Helper()
+	Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	Must(t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+// ReadFile returns what a file contains.
+func ReadFile(t testing.TB, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	Must(t, err)
+	return data
+}
+
+// WantError reports an error that is not of a class, if one is given, or has a text neither in its message nor in its
+// next step.
+func WantError(t testing.TB, err error, class failure.Class, texts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("no error; want one of class %q with %q", class, texts)
+		return
+	}
+
+	next := failure.Next(err)
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) && !strings.Contains(next, text) {
+			t.Errorf("the error lacks %q: %v\nnext: %s", text, err, next)
+		}
+	}
+	if of := failure.Of(err); class != "" && of != class {
+		t.Errorf("class %q, want %q: %v", of, class, err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"debug/elf"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
@@ -34,8 +34,7 @@ const farFlash = `{"place": {"parameters": "qspi"}, "memory": [
 
 // TestFarFlash: an image in two memories that are far apart is one file of raw bytes for each.
 func TestFarFlash(t *testing.T) {
-	text, err := os.ReadFile("../../boards/nucleo_h743zi.json")
-	must(t, err)
+	text := readFile(t, "../../boards/nucleo_h743zi.json")
 	builder := &project.Builder{
 		Host: device.Host{Path: []string{boardstest.Shelf(t, map[string]string{
 			"far.json": strings.Replace(string(text), "{", farFlash, 1),
@@ -105,9 +104,9 @@ func fileOf(t *testing.T, r *release.Release, name string) []byte {
 	return r.Files[n].Data
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	readFile  = testkit.ReadFile
+	wantError = testkit.WantError
+)

@@ -21,24 +21,18 @@ import (
 func libraryOf(t *testing.T) *release.Release {
 	t.Helper()
 	b, err := boards.Find("mps2_an385", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := exec.LookPath(b.Toolchain.CC); err != nil {
 		t.Skip(err)
 	}
 	c, err := cmodel.NewCompiler(t.Context(), b, boards.Options{OperatorOpt: "Os"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var codes []*cmodel.Code
 	for name, o := range map[string]cmodel.Options{
 		"sine.graph": {Target: c.Target, RAMParameters: true}, "twoin.aot_c": {Target: c.Target},
 	} {
 		a, err := mlf.Open(mlftest.Path(t, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if o.RAMParameters {
 			for i, f := range a.Models[0].Sources {
 				licence := []byte("/* SPDX-License-Identifier: MIT OR 0BSD */\n")
@@ -46,24 +40,16 @@ func libraryOf(t *testing.T) *release.Release {
 			}
 		}
 		code, err := cmodel.Generate(a, a.Models[0], o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		codes = append(codes, code)
 	}
 	slices.SortFunc(codes, func(a, b *cmodel.Code) int { return strings.Compare(a.Name, b.Name) })
 	files, err := c.Bundle(t.Context(), codes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sizes, err := c.Sizes(t.Context(), files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := release.OfLibrary(files, codes, c, sizes, release.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -78,9 +64,7 @@ func TestLibrary(t *testing.T) {
 		Models  []struct{ Name, Archive, Archive_SHA256 string }
 		Parts   []struct{ Kind, Name, Version, Licence string }
 	}
-	if err := json.Unmarshal(find("release.json"), &about); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(find("release.json"), &about))
 	if !slices.Equal(about.Options, []string{"operator_opt=Os", "params=sine=ram"}) || len(about.Models) != 2 ||
 		about.Models[0].Name != "sine" || len(about.Models[1].Archive_SHA256) != 64 {
 		t.Errorf("%+v", about)

@@ -41,21 +41,15 @@ func built(t *testing.T, dir, board, app, archive string) *release.Release {
 	p, err := builder.Generate(ctx, filepath.Join(dir, "p"), project.Spec{
 		Board: board, Model: mlftest.Path(t, archive), Options: boards.Options{App: app},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.Close()
 	i, err := p.Build(ctx)
 	if missing := new(failure.MissingToolError); errors.As(err, &missing) {
 		t.Skip(missing)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := release.Of(p, i, release.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -76,9 +70,7 @@ func TestEqual(t *testing.T) {
 				t.Setenv("USER", filepath.Base(home))
 				r := built(t, filepath.Join(home, "work"), x.board, x.app, x.archive)
 				dir := filepath.Join(home, "release")
-				if err := r.Write(t.Context(), dir, false); err != nil {
-					t.Fatal(err)
-				}
+				must(t, r.Write(t.Context(), dir, false))
 				if !r.Matches(dir) {
 					t.Error("what was written is not the release")
 				}
@@ -130,9 +122,7 @@ func filesIn(t *testing.T, dir string) map[string][]byte {
 		all[name], err = os.ReadFile(path)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -157,9 +147,7 @@ func checkBill(t *testing.T, dir string) {
 	t.Helper()
 	data := filesIn(t, dir)["sbom.cdx.json"]
 	var bom cyclonedx.BOM
-	if err := cyclonedx.NewBOMDecoder(bytes.NewReader(data), cyclonedx.BOMFileFormatJSON).Decode(&bom); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cyclonedx.NewBOMDecoder(bytes.NewReader(data), cyclonedx.BOMFileFormatJSON).Decode(&bom))
 	if bom.SpecVersion != cyclonedx.SpecVersion1_6 || bom.Metadata.Timestamp != "" || !strings.HasPrefix(bom.SerialNumber,
 		"urn:uuid:") {
 		t.Errorf("%v, time %q, serial %q", bom.SpecVersion, bom.Metadata.Timestamp, bom.SerialNumber)
@@ -209,31 +197,21 @@ func TestWrite(t *testing.T) {
 		t.Errorf("%v, %v", left, err)
 	}
 	notes := filepath.Join(dir, "a", "notes")
-	if err := os.WriteFile(notes, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, notes, "")
 	err = one.Write(t.Context(), dir, true)
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "a/notes") {
-		t.Error(err)
-	}
+	wantError(t, err, failure.Config, "a/notes")
 	if _, err := os.Stat(notes); err != nil {
 		t.Error(err)
 	}
 	own := filepath.Join(t.TempDir(), "own")
-	if err := os.MkdirAll(filepath.Join(own, "kept"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(own, "kept"), 0o755))
 	err = one.Write(t.Context(), own, true)
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "it is no release") {
-		t.Error(err)
-	}
+	wantError(t, err, failure.Config, "it is no release")
 	if _, err := os.Stat(filepath.Join(own, "kept")); err != nil {
 		t.Error(err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, "")
 	for _, path := range []string{file, filepath.Join(file, "below")} {
 		if err := one.Write(t.Context(), path, true); failure.Of(err) != failure.Config {
 			t.Errorf("%s: %v", path, err)
@@ -246,9 +224,7 @@ func TestStale(t *testing.T) {
 	dir := t.TempDir()
 	built(t, dir, "host", boards.RPC, "sine.aot_packed")
 	p, err := (&project.Builder{}).Open(filepath.Join(dir, "p"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.Close()
 	i, err := p.Built()
 	if err != nil || i == nil {
@@ -256,23 +232,16 @@ func TestStale(t *testing.T) {
 	}
 	wrong := *i
 	wrong.Digest = strings.Repeat("0", 64)
-	if _, err := release.Of(p, &wrong, release.Options{}); failure.Of(err) != failure.Config {
-		t.Error(err)
-	}
-	if err := os.WriteFile(i.Path, []byte("another"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := release.Of(p, i, release.Options{}); failure.Of(err) != failure.Config {
-		t.Error(err)
-	}
+	_, err = release.Of(p, &wrong, release.Options{})
+	wantError(t, err, failure.Config)
+	writeFile(t, i.Path, "another")
+	_, err = release.Of(p, i, release.Options{})
+	wantError(t, err, failure.Config)
 }
 
 // TestLicence: the text that releases have is the repository's.
 func TestLicence(t *testing.T) {
-	want, err := os.ReadFile("../../LICENSE")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := readFile(t, "../../LICENSE")
 	if got, err := os.ReadFile("licences/Apache-2.0.txt"); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("licences/Apache-2.0.txt is not LICENSE: %v", err)
 	}
@@ -293,9 +262,7 @@ func TestAbout(t *testing.T) {
 			BuildID    string `json:"build_id"`
 			Models     []struct{ Name, Archive string }
 		}
-		if err := json.Unmarshal(f.Data, &about); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(f.Data, &about))
 		if about.Format != 1 || about.App != "standalone" || about.Board != "host" || len(about.BuildID) != 32 ||
 			!slices.Equal(about.Options, []string{"app=standalone"}) || len(about.Files) != len(r.Files)-2 ||
 			len(about.Models) != 1 || about.Models[0].Name != "sine" {

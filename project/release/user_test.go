@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -59,8 +58,7 @@ func usersRelease(t *testing.T, dir string) (*release.Release, string) {
 	write := func(root string) {
 		for name, text := range users {
 			file := filepath.Join(root, filepath.FromSlash(name))
-			must(t, os.MkdirAll(filepath.Dir(file), 0o755))
-			must(t, os.WriteFile(file, []byte(text), 0o644))
+			writeFile(t, file, text)
 		}
 	}
 	write(dir)
@@ -71,7 +69,7 @@ func usersRelease(t *testing.T, dir string) (*release.Release, string) {
 			must(t, git.Run())
 		}
 		changed := filepath.Join(dir, "libraries", "nn", "nn.c")
-		must(t, os.WriteFile(changed, []byte(users["libraries/nn/nn.c"]+"// changed\n"), 0o644))
+		writeFile(t, changed, users["libraries/nn/nn.c"]+"// changed\n")
 	}
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{})}, Jobs: 2}
 	folder := filepath.Join(dir, "p")
@@ -86,8 +84,7 @@ func usersRelease(t *testing.T, dir string) (*release.Release, string) {
 			continue
 		}
 		file := filepath.Join(folder, filepath.FromSlash(name))
-		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		must(t, os.WriteFile(file, []byte(text), 0o644))
+		writeFile(t, file, text)
 	}
 	sources, err := filepath.Glob(filepath.Join(folder, "src", "*.c"))
 	must(t, err)
@@ -95,9 +92,8 @@ func usersRelease(t *testing.T, dir string) (*release.Release, string) {
 	for _, file := range sources {
 		if name := filepath.Base(file); users["src/"+name] == "" {
 			edited = "src/" + name
-			text, err := os.ReadFile(file)
-			must(t, err)
-			must(t, os.WriteFile(file, append(text, "\n// of ACME\n"...), 0o644))
+			text := readFile(t, file)
+			writeFile(t, file, string(append(text, "\n// of ACME\n"...)))
 			break
 		}
 	}

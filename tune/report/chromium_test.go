@@ -28,6 +28,12 @@ import (
 	"github.com/boardsmith/boardsmith/measure"
 )
 
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	readFile  = testkit.ReadFile
+)
+
 // A visit is what a browser did with a page.
 type visit struct {
 	dom     string   // the document in the end
@@ -51,9 +57,7 @@ func open(t *testing.T, page string, flags ...string) visit {
 	t.Helper()
 	dir := t.TempDir()
 	file, log := filepath.Join(dir, "page.html"), filepath.Join(dir, "net.json")
-	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(page), 0o600))
 	ctx := testkit.Context(t)
 	var dom, said bytes.Buffer
 	cmd := exec.CommandContext(ctx, browser(t), slices.Concat([]string{
@@ -83,10 +87,7 @@ func open(t *testing.T, page string, flags ...string) visit {
 
 func read(t *testing.T, file string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, file)
 	return data
 }
 
@@ -171,9 +172,7 @@ func TestBrowserRendersPage(t *testing.T) {
 		runs[1].Results[i].ID += hostile
 	}
 	var page strings.Builder
-	if err := WriteHTML(&page, runs...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WriteHTML(&page, runs...))
 	for name, c := range map[string]struct {
 		flags []string
 		tone  func(tone) string
@@ -249,9 +248,7 @@ func TestBrowserRendersMeasurements(t *testing.T) {
 	results, b := measurements()
 	var page strings.Builder
 	x := Measurements{Table: measure.Table{Results: results, Baseline: b}, Wear: []device.DeviceWear{worn()}}
-	if err := x.WriteHTML(&page); err != nil {
-		t.Fatal(err)
-	}
+	must(t, x.WriteHTML(&page))
 	type window struct {
 		width int
 		dark  bool
@@ -278,9 +275,7 @@ func TestBrowserRendersMeasurements(t *testing.T) {
 // browser. With -update it draws them: go test ./tune/report -run TestPictures -update
 func TestPictures(t *testing.T) {
 	var b measure.Baseline // one of its results is a failure, which ReadBaseline refuses
-	if err := json.Unmarshal(read(t, "testdata/measured.json"), &b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(read(t, "testdata/measured.json"), &b))
 	for name, p := range map[string]struct {
 		results       []*measure.Result
 		width, height int
@@ -290,26 +285,18 @@ func TestPictures(t *testing.T) {
 		"fault.png":  {b.Results[3:], 360, 1000, []string{"--blink-settings=preferredColorScheme=0"}},
 	} {
 		var page strings.Builder
-		if err := (Measurements{Table: measure.Table{Results: p.results}}).WriteHTML(&page); err != nil {
-			t.Fatal(err)
-		}
+		must(t, (Measurements{Table: measure.Table{Results: p.results}}).WriteHTML(&page))
 		screen := filepath.Join(t.TempDir(), name)
 		open(t, page.String(), append(p.flags, "--hide-scrollbars", "--screenshot="+screen,
 			fmt.Sprintf("--window-size=%d,%d", p.width, p.height))...)
 		picture, err := png.Decode(bytes.NewReader(read(t, screen)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		file := filepath.Join("..", "..", "docs", name)
 		if *update {
 			var small bytes.Buffer
 			encoder := png.Encoder{CompressionLevel: png.BestCompression}
-			if err := encoder.Encode(&small, withPalette(picture)); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, small.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, encoder.Encode(&small, withPalette(picture)))
+			writeFile(t, file, string(small.Bytes()))
 		}
 		const most = 60 << 10
 		shown, err := png.Decode(bytes.NewReader(read(t, file)))
@@ -343,9 +330,7 @@ func TestBrowserErrorsAreDetected(t *testing.T) {
 		t.Errorf("it loaded %q and printed %q", v.loaded, v.console)
 	}
 	var page strings.Builder
-	if err := WriteHTML(&page, search("grid", 1e-3)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WriteHTML(&page, search("grid", 1e-3)))
 	v = open(t, strings.Replace(page.String(), "<main>", "<main>"+bad, 1))
 	if len(v.loaded) > 0 || len(v.console) < 3 || strings.Contains(strings.Join(v.console, ""), "wrong\"") {
 		t.Errorf("under the page's policy it loaded %q and printed %q", v.loaded, v.console)

@@ -46,9 +46,7 @@ func TestMeasurements(t *testing.T) {
 	results, b := measurements()
 	var page strings.Builder
 	x := Measurements{Table: measure.Table{Results: results, Baseline: b}, Wear: []device.DeviceWear{worn()}}
-	if err := x.WriteHTML(&page); err != nil {
-		t.Fatal(err)
-	}
+	must(t, x.WriteHTML(&page))
 	text := page.String()
 	for _, id := range []string{"pareto", "parts-1", "regions-2", "operators-3", "wear-1"} {
 		if !strings.Contains(text, `<figure id="`+id+`">`) {
@@ -119,9 +117,7 @@ func TestRunPage(t *testing.T) {
 	r := search("grid", 1e-3)
 	r.Wear = []device.DeviceWear{worn()}
 	var page strings.Builder
-	if err := WriteHTML(&page, r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WriteHTML(&page, r))
 	for _, want := range []string{`<figure id="sizes-1">`, `<figure id="wear-1">`, "both faster and smaller"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page lacks %s", want)
@@ -150,9 +146,7 @@ func checkElements(t *testing.T, text string) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		switch e := token.(type) {
 		case xml.StartElement:
 			open = append(open, e.Name.Local)

@@ -29,15 +29,10 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(path, []byte(got), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(path, []byte(got), 0o644)))
 		return
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := readFile(t, path)
 	if got != string(want) {
 		t.Errorf("%s differs (go test ./tune/report -update rewrites it); got:\n%s", path, got)
 	}
@@ -55,9 +50,7 @@ func TestTableIsGolden(t *testing.T) {
 	for name, n := range map[string]int{"table.txt": 0, "table-5.txt": 5} {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
-			if err := (Run{Results: withHostile()}).WriteTable(&b, n); err != nil {
-				t.Fatal(err)
-			}
+			must(t, (Run{Results: withHostile()}).WriteTable(&b, n))
 			for _, r := range b.String() {
 				if r != '\n' && !unicode.IsPrint(r) {
 					t.Errorf("%s has the character %q", name, r)
@@ -75,9 +68,7 @@ func TestTableIsGolden(t *testing.T) {
 func TestCSVIsGolden(t *testing.T) {
 	results := withHostile()
 	var b strings.Builder
-	if err := (Run{Results: results}).WriteCSV(&b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (Run{Results: results}).WriteCSV(&b))
 	golden(t, "results.csv", b.String())
 	lines, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
 	if err != nil || len(lines) != len(results)+1 {
@@ -119,10 +110,7 @@ func TestIntervalOfOneSample(t *testing.T) {
 
 // TestColumnsAreDocumented: docs/tuning.md has a row for each column.
 func TestColumnsAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "tuning.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := readFile(t, filepath.Join("..", "..", "docs", "tuning.md"))
 	for _, c := range columns {
 		if !regexp.MustCompile("(?m)^\\| .*`" + c + "`.* \\|").Match(doc) {
 			t.Errorf("docs/tuning.md does not describe column %s", c)
@@ -226,9 +214,7 @@ func TestPageIsSelfContained(t *testing.T) {
 		}
 	}
 	var b, again bytes.Buffer
-	if err := errors.Join(WriteHTML(&b, runs...), WriteHTML(&again, runs...)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(WriteHTML(&b, runs...), WriteHTML(&again, runs...)))
 	if !bytes.Equal(b.Bytes(), again.Bytes()) {
 		t.Error("two pages of the same runs differ")
 	}
@@ -349,9 +335,7 @@ func TestTonesHaveContrast(t *testing.T) {
 func contrast(t *testing.T, a, b string) float64 {
 	light := func(s string) float64 {
 		v, err := strconv.ParseUint(s[1:], 16, 24)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sum := 0.0
 		for shift, weight := range map[int]float64{16: 0.2126, 8: 0.7152, 0: 0.0722} {
 			c := float64(v>>shift&255) / 255
@@ -375,9 +359,7 @@ func TestInstructionsAreCounts(t *testing.T) {
 		ID: id, Kind: "k", Time: &rpc.Stats{N: 3, Median: 1e-3, Low: 0.9e-3, High: 1.1e-3}, Instruction: 40,
 	}
 	var b strings.Builder
-	if err := (Run{Results: []tune.Result{r}}).WriteTable(&b, 5); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (Run{Results: []tune.Result{r}}).WriteTable(&b, 5))
 	got := b.String()
 	if !strings.Contains(got, "instructions") || strings.Contains(got, "time,") || !strings.Contains(got, "25000") ||
 		!strings.Contains(got, " 0123456789abcdef ") {

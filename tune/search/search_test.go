@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -30,12 +31,12 @@ import (
 	"github.com/boardsmith/boardsmith/tune/space"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	readFile  = testkit.ReadFile
+	wantError = testkit.WantError
+)
 
 func needsQEMU(t *testing.T) {
 	t.Helper()
@@ -73,8 +74,8 @@ func kernelSpace(t *testing.T) *space.Space {
 		}
 		must(t, ndarray.WriteNPZ(filepath.Join(dir, name), []ndarray.Named{{Name: "a", Array: a}}))
 	}
-	must(t, os.WriteFile(filepath.Join(dir, "twice.c"), []byte(kernel), 0o644))
-	must(t, os.WriteFile(filepath.Join(dir, "twice.json"), []byte(`{
+	writeFile(t, filepath.Join(dir, "twice.c"), kernel)
+	writeFile(t, filepath.Join(dir, "twice.json"), `{
   "kernel": ["twice.c"], "function": "twice",
   "args": [
     {"dtype": "int32", "shape": [64], "data": {"file": "in.npz", "array": "a"}},
@@ -86,7 +87,7 @@ func kernelSpace(t *testing.T) *space.Space {
     {"name": "IDLE", "range": {"from": 0, "to": 90, "step": 10}},
     {"name": "opt", "flags": [["-O1"], ["-O2"]]}
   ]
-}`), 0o644))
+}`)
 	s, err := space.Read(filepath.Join(dir, "twice.json"))
 	must(t, err)
 	return s
@@ -267,9 +268,8 @@ func TestFlags(t *testing.T) {
 		t.Errorf("%s: %v s, then %v s", front[0].Flags, front[0].seconds(), best[0].seconds())
 	}
 	n.Spec.Options.RuntimeOpt = "O2"
-	if _, err = Flags(t.Context(), dir, &device.Desk{}, []string{"mps2_an386"}, n); failure.Of(err) != failure.Config {
-		t.Errorf("a folder of another network: %v", err)
-	}
+	_, err = Flags(t.Context(), dir, &device.Desk{}, []string{"mps2_an386"}, n)
+	wantError(t, err, failure.Config)
 }
 
 // TestFlagsOfAnotherCompilerAreRejected: trials of another compiler are not compared with new ones, and Retry measures
@@ -281,19 +281,15 @@ func TestFlagsOfAnotherCompilerAreRejected(t *testing.T) {
 	first, err := Flags(t.Context(), dir, &device.Desk{}, places, n)
 	must(t, err)
 	file := filepath.Join(dir, "results.jsonl")
-	data, err := os.ReadFile(file)
-	must(t, err)
+	data := readFile(t, file)
 	made := first[0].Result.Toolchain
 	if made == "" {
 		t.Fatal("the compiler is not in the result")
 	}
-	must(t, os.WriteFile(file, bytes.Replace(data, []byte(made[:8]), []byte("other-cc"), 1), 0o644))
+	writeFile(t, file, string(bytes.Replace(data, []byte(made[:8]), []byte("other-cc"), 1)))
 	_, err = Flags(t.Context(), dir, &device.Desk{}, places, n)
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "other-cc") ||
-		!strings.Contains(err.Error(), made) {
-		t.Errorf("with another compiler: %v", err)
-	}
-	must(t, os.WriteFile(file, data, 0o644))
+	wantError(t, err, failure.Config, "other-cc", made)
+	writeFile(t, file, string(data))
 	s, err := openStore(dir)
 	must(t, err)
 	kept := NetworkTrial{Flags: choices[0], Result: tune.Result{
@@ -351,9 +347,7 @@ func TestFlagsThatChangeOutputsFail(t *testing.T) {
 	}
 	n.Want = []ndarray.Named{{Array: in}}
 	_, err = Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, n)
-	if failure.Of(err) != failure.WrongAnswer {
-		t.Errorf("other outputs than expected: %v", err)
-	}
+	wantError(t, err, failure.WrongAnswer)
 	square := *in
 	square.Shape = []int64{2, 2}
 	for _, n.Want = range [][]ndarray.Named{{{Name: "arg0", Array: in}}, {{Array: &square}}, {{Array: in}, {Array: in}}} {
@@ -423,8 +417,7 @@ var tableRow = regexp.MustCompile("(?m)^\\| (\\w+) \\| (?:`([^`]*)`|none) \\| ([
 
 // TestDocumentedNetworkTimes measures each row of the table in docs/tuning.md. Other versions of GCC may differ by 2 %.
 func TestDocumentedNetworkTimes(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/tuning.md")
-	must(t, err)
+	doc := readFile(t, "../../docs/tuning.md")
 	rows := tableRow.FindAllStringSubmatch(string(doc), -1)
 	if len(rows) < 8 {
 		t.Fatalf("%d rows", len(rows))
@@ -472,18 +465,16 @@ func TestStoreSurvivesCutLine(t *testing.T) {
 	}
 	s, err := openStore(dir)
 	must(t, err)
-	if _, err := openStore(dir); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("a folder that is in use: %v", err)
-	}
+	_, err = openStore(dir)
+	wantError(t, err, failure.Config, "in use")
 	must(t, s.add(trial("-O1")))
 	must(t, s.add(trial("-O2")))
 	must(t, s.record.Close())
 	name := filepath.Join(dir, "results.jsonl")
-	whole, err := os.ReadFile(name)
-	must(t, err)
+	whole := readFile(t, name)
 	first := strings.IndexByte(string(whole), '\n') + 1
 	for n := first; n < len(whole); n++ {
-		must(t, os.WriteFile(name, whole[:n], 0o644))
+		writeFile(t, name, string(whole[:n]))
 		s, err := openStore(dir)
 		must(t, err)
 		if len(s.earlier) != 1 || s.earlier[0].Flags != "-O1" || s.earlier[0].Flash != 3 || s.earlier[0].RAM != 4 {
@@ -499,10 +490,9 @@ func TestStoreSurvivesCutLine(t *testing.T) {
 	}
 	line, err := json.Marshal(tune.Result{ID: "x", Tier: tune.RAM, Failure: &tune.Failure{}})
 	must(t, err)
-	must(t, os.WriteFile(name, append(line, '\n'), 0o644))
-	if _, err := openStore(dir); failure.Of(err) != failure.Config {
-		t.Errorf("a run of operators: %v", err)
-	}
+	writeFile(t, name, string(append(line, '\n')))
+	_, err = openStore(dir)
+	wantError(t, err, failure.Config)
 }
 
 // TestEndedContextIsInterrupted calls what takes a context with one that has ended.

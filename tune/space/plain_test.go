@@ -32,9 +32,7 @@ func TestPlain(t *testing.T) {
 		t.Errorf("%s", files[0].Data)
 	}
 	a, err := mlf.Open(filepath.Join(dir, "model.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m, err := a.Model("")
 	if err != nil || m.Name != "scale" || len(m.Inputs) != 2 || len(m.Outputs) != 2 || len(m.Inputs[1].Shape) != 0 {
 		t.Errorf("%+v, %v", m, err)
@@ -55,14 +53,11 @@ func TestPlain(t *testing.T) {
 		"an input or an output, not both": {DType: dtype(t, "int8"), Data: []byte{1}, Want: []byte{1}},
 	} {
 		_, err := (&Space{Entry: "k", file: "k.json", Args: []Arg{a}}).Plain()
-		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", want, err)
-		}
+		wantError(t, err, failure.Config, want)
 	}
 	s.Kernel = append(s.Kernel, mlf.File{Name: "Scale_2_plain.c"})
-	if _, err := s.Plain(); failure.Of(err) != failure.Config {
-		t.Errorf("a file of that name: %v", err)
-	}
+	_, err = s.Plain()
+	wantError(t, err, failure.Config)
 }
 
 // writePlain writes the files of a plain function, which it returns, and those of the kernel.
@@ -94,9 +89,7 @@ func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 		t.Errorf("%s", files[0].Data)
 	}
 	a, err := mlf.Open(filepath.Join(dir, "model.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if m, err := a.Model(""); err != nil || m.Name != "scale" || len(m.Inputs) != 3 {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -114,9 +107,7 @@ func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 	}
 	s.Function = "elsewhere"
 	_, err = s.Plain()
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "no C file of the kernel") {
-		t.Errorf("a function of no file: %v", err)
-	}
+	wantError(t, err, failure.Config, "no C file of the kernel")
 }
 
 // TestPlainHasExamples: model.json names the arguments' content and the tolerance of the outputs.

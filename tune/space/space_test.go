@@ -24,23 +24,25 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	wantError = testkit.WantError
+)
+
 // parse makes a space of knobs and constraints, both as lists in JSON without their brackets.
 func parse(t testing.TB, knobs, constraints string) *Space {
 	t.Helper()
 	s, err := parseFile(fmt.Appendf(nil, `{"kernel": ["matmul.c"], "entry": "f", "knobs": [%s], "constraints": [%s]}`,
 		knobs, constraints), "testdata/space.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
 // spaces are small ones of each kind of knob.
 func spaces(t testing.TB) map[string]*Space {
 	matmul, err := Read("testdata/matmul.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return map[string]*Space{
 		"matmul": matmul,
 		"alone":  parse(t, `{"name": "a", "define": [3]}`, ""),
@@ -350,9 +352,7 @@ func TestConfigs(t *testing.T) {
 func TestConfigByHand(t *testing.T) {
 	c := spaces(t)["matmul"].config([]int{1, 2, 3, 1, 0, 3})
 	data, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, x := range []struct{ what, got, want string }{
 		{"text", c.String(), `TILE_M=2 TILE_N=4 TILE_K=8 UNROLL=4 ACC=int16_t opt="-O3 -funroll-loops"`},
 		{
@@ -404,9 +404,7 @@ func TestIDs(t *testing.T) {
 		}
 		testkit.Must(t, ndarray.WriteNPZ(filepath.Join(dir, "a.npz"), []ndarray.Named{{Name: "a", Array: a}}))
 		s, err := parseFile([]byte(text), filepath.Join(dir, "s.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, c := range everything(s) {
 			if c.String() == "a=2" {
 				return c.ID()
@@ -594,12 +592,8 @@ func TestBadArgs(t *testing.T) {
 func TestLargeArgumentIsRejected(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.npy")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(file, maxDataBytes+1); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, "")
+	must(t, os.Truncate(file, maxDataBytes+1))
 	checkBad(t, fmt.Sprintf(`{"kernel": ["matmul.c"], "entry": "f", "knobs": [{"name": "a", "define": [1]}],
 "args": [{"dtype": "int8", "data": {"file": %q}}]}`, filepath.ToSlash(file)), "a.npy: ")
 }
@@ -614,21 +608,14 @@ func checkBad(t *testing.T, text, want string) {
 }
 
 func TestRead(t *testing.T) {
-	if _, err := Read("testdata/missing.json"); failure.Of(err) != failure.Config {
-		t.Errorf("a missing file: %v", err)
-	}
+	_, err := Read("testdata/missing.json")
+	wantError(t, err, failure.Config)
 	big := filepath.Join(t.TempDir(), "big.json")
-	if err := os.WriteFile(big, make([]byte, maxFileBytes+1), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Read(big); err == nil || !strings.Contains(err.Error(), "is larger than 1 MiB") {
-		t.Errorf("a large file: %v", err)
-	}
+	writeFile(t, big, string(make([]byte, maxFileBytes+1)))
+	_, err = Read(big)
+	wantError(t, err, "", "is larger than 1 MiB")
 	s := spaces(t)["matmul"]
-	source, err := os.ReadFile("testdata/matmul.c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := testkit.ReadFile(t, "testdata/matmul.c")
 	kernel := []mlf.File{{Name: "matmul.c", Data: source}}
 	if !reflect.DeepEqual(s.Kernel, kernel) || s.Entry != "matmul" || len(s.Args) != 3 {
 		t.Errorf("kernel %d files, entry %s, %d arguments", len(s.Kernel), s.Entry, len(s.Args))
@@ -644,22 +631,13 @@ func TestRead(t *testing.T) {
 
 // TestDocumentedFormat compares docs/tuning.md with the example that it shows and with the fields that are read.
 func TestDocumentedFormat(t *testing.T) {
-	page, err := os.ReadFile("../../docs/tuning.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testkit.ReadFile(t, "../../docs/tuning.md")
 	const example = "../../examples/tune-matmul/kernel/matmul.json"
-	file, err := os.ReadFile(example)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testkit.ReadFile(t, example)
 	if !strings.Contains(string(page), "```json\n"+string(file)+"```") {
 		t.Error("the example of docs/tuning.md is not " + example)
 	}
-	source, err := os.ReadFile("parse.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := testkit.ReadFile(t, "parse.go")
 	for _, field := range regexp.MustCompile(`json:"(\w+)`).FindAllStringSubmatch(string(source), -1) {
 		if !strings.Contains(string(page), "`"+field[1]+"`") {
 			t.Errorf("docs/tuning.md does not list %s", field[1])
@@ -670,10 +648,7 @@ func TestDocumentedFormat(t *testing.T) {
 // FuzzParse checks what every accepted file must keep: proposals satisfy the constraints and survive JSON, no two are
 // equal, and an error names a line of the file.
 func FuzzParse(f *testing.F) {
-	matmul, err := os.ReadFile("testdata/matmul.json")
-	if err != nil {
-		f.Fatal(err)
-	}
+	matmul := testkit.ReadFile(f, "testdata/matmul.json")
 	f.Add(matmul)
 	f.Add([]byte(`{"kernel": ["matmul.c"], "entry": "f", "knobs": [{"name": "a", "define": ["4", 5, "05", ""]}]}`))
 	f.Add([]byte(`{"kernel": ["matmul.c"], "entry": "f", "knobs": [` + million3 +

@@ -1,7 +1,6 @@
 package desk
 
 import (
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -10,14 +9,14 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	wantError = testkit.WantError
+)
 
 // note is Note, which must succeed.
 func note(t *testing.T, b *File, d Entry) Entry {
@@ -111,7 +110,7 @@ func TestInvalidFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "desk.json")
-			must(t, os.WriteFile(path, []byte(text), 0o644))
+			writeFile(t, path, text)
 			if _, err := ReadFile(path); failure.Of(err) != failure.Config {
 				t.Errorf("%.40q: %v", text, err)
 			}
@@ -159,7 +158,7 @@ func TestFileErrorNamesLine(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "desk.json")
-			must(t, os.WriteFile(path, []byte(c.text), 0o644))
+			writeFile(t, path, c.text)
 			_, err := ReadFile(path)
 			if err == nil || !strings.HasPrefix(err.Error(), path+c.want) || failure.Of(err) != failure.Config {
 				t.Errorf("%v, want %q", err, c.want)
@@ -175,7 +174,7 @@ func FuzzFile(f *testing.F) {
 	f.Add([]byte(`{"format": 1, "devices": [{"name": "a", "board": "b", "link": {"kind": "serial"}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), "b.json")
-		must(t, os.WriteFile(path, data, 0o644))
+		writeFile(t, path, string(data))
 		b, err := ReadFile(path)
 		if err != nil {
 			return

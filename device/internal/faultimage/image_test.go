@@ -56,7 +56,7 @@ func TestFramesMatchAddr2line(t *testing.T) {
 			dir := t.TempDir()
 			for name, text := range map[string]string{"model/a.c": inlining, "crt/b.c": caller} {
 				must(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
-				must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+				writeFile(t, filepath.Join(dir, name), text)
 			}
 			args := append([]string{"-g", "-O2"}, cc[1:]...)
 			args = append(args, "-fdebug-prefix-map="+dir+"=.", "-ffunction-sections", "-Wl,--gc-sections", "-nostdlib",

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
@@ -473,9 +474,7 @@ func TestRecordedStackAddress(t *testing.T) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+)

@@ -9,6 +9,12 @@ import (
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/testkit"
+)
+
+var (
+	must      = testkit.Must
+	wantError = testkit.WantError
 )
 
 // threeSectors is an image whose build id is in the last sector.

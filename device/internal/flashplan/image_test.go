@@ -64,9 +64,7 @@ func TestContentOf(t *testing.T) {
 	t.Parallel()
 	b, i := linked(t, partsScript)
 	img, err := ContentOf(b, i)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fill := func(n int, v byte) []byte { return bytes.Repeat([]byte{v}, n) }
 	want := [][]byte{
 		append(fill(0x10, 0xff), fill(0x70, 0x11)...),
@@ -144,9 +142,7 @@ func TestCheckProgrammer(t *testing.T) {
 	t.Parallel()
 	b, i := linked(t, strings.Replace(partsScript, "0x1010", "0x2010", 1))
 	img, err := ContentOf(b, i)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s := img.Sectors[1]; s.Addr != 0x2000 || !s.Unreadable || s.Rated != 0 || !img.HasUnreadable() ||
 		len(img.Ranges()) != 1 {
 		t.Errorf("%+v", s)
@@ -155,14 +151,10 @@ func TestCheckProgrammer(t *testing.T) {
 		t.Error(err)
 	}
 	err = img.CheckProgrammer(b, "q")
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is written by p, not by q") {
-		t.Error(err)
-	}
+	wantError(t, err, failure.Config, "is written by p, not by q")
 	b.Memory[2].Programmer = ""
 	err = img.CheckProgrammer(b, "p")
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "for which board b names no programmer") {
-		t.Error(err)
-	}
+	wantError(t, err, failure.Config, "for which board b names no programmer")
 }
 
 // TestBlank: blank flash is every sector that can be read, erased.

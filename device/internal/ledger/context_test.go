@@ -11,9 +11,7 @@ import (
 func TestContexts(t *testing.T) {
 	dir := t.TempDir()
 	held, err := Take(t.Context(), dir, "held", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer held.Release()
 	take := func(device string) failuretest.Call {
 		return func(ctx context.Context) error {

@@ -15,9 +15,7 @@ import (
 func TestLease(t *testing.T) {
 	dir := t.TempDir()
 	first, err := Take(t.Context(), dir, "chip:1", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	between := time.Now()
 	other := mustTake(t, dir, "chip:2")
 	_, err = Take(t.Context(), dir, "chip:1", 120*time.Millisecond)
@@ -52,9 +50,7 @@ func TestLease(t *testing.T) {
 func mustTake(t *testing.T, dir, device string) *Lease {
 	t.Helper()
 	l, err := Take(t.Context(), dir, device, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return l
 }
 
@@ -62,20 +58,14 @@ func mustTake(t *testing.T, dir, device string) *Lease {
 func TestLeaseWithoutNote(t *testing.T) {
 	dir := t.TempDir()
 	u, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	note := filepath.Join(dir, "chip%3A1"+noteMark+deviceFile(u.Uid)+noteExtension)
-	if err := os.Mkdir(note, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(note, 0o755))
 	if l, err := Take(t.Context(), dir, "chip:1", 0); err == nil {
 		l.Release()
 		t.Fatal("a lease without a holder file")
 	}
-	if err := os.Remove(note); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(note))
 	mustTake(t, dir, "chip:1").Release()
 }
 
@@ -104,13 +94,9 @@ func TestHostileLeaseFolder(t *testing.T) {
 	}
 	dir := t.TempDir()
 	precious := filepath.Join(t.TempDir(), "precious")
-	if err := os.WriteFile(precious, []byte("kept"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, precious, "kept")
 	u, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range []string{"chip%3A1.lease", "chip%3A2" + noteMark + deviceFile(u.Uid) + noteExtension} {
 		if err := os.Symlink(precious, filepath.Join(dir, name)); err != nil {
 			t.Skipf("this system has no links: %v", err)
@@ -128,9 +114,7 @@ func TestHostileLeaseFolder(t *testing.T) {
 	l := mustTake(t, dir, "chip:3")
 	defer l.Release()
 	later := `{"pid": 1, "name": "a\u001b[2Jb", "user": "c\n", "since": "2999-01-01T00:00:00Z"}`
-	if err := os.WriteFile(filepath.Join(dir, "chip%3A3"+noteMark+"7"+noteExtension), []byte(later), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(dir, "chip%3A3"+noteMark+"7"+noteExtension), later)
 	_, err = Take(t.Context(), dir, "chip:3", 0)
 	if err == nil || strings.ContainsAny(err.Error(), "\x1b\n") || !strings.Contains(err.Error(), "a[2Jb") {
 		t.Errorf("%q", err)
@@ -140,9 +124,7 @@ func TestHostileLeaseFolder(t *testing.T) {
 func TestShareLeases(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there")
 	for range 2 {
-		if err := ShareLeases(dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ShareLeases(dir))
 	}
 	mustTake(t, dir, "probe:"+strings.Repeat("\xff", 300)).Release() // longer than any USB serial
 	info, err := os.Stat(dir)
@@ -153,9 +135,7 @@ func TestShareLeases(t *testing.T) {
 		t.Errorf("it left %v", left)
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, "")
 	if err := ShareLeases(filepath.Join(file, "below")); err == nil {
 		t.Error("a folder below a file")
 	}

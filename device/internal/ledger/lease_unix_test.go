@@ -18,13 +18,9 @@ import (
 // A folder that not every user may write to is rejected with a command that fixes it; a link is not followed.
 func TestUnsharedLeases(t *testing.T) {
 	private := filepath.Join(t.TempDir(), "a space")
-	if err := os.Mkdir(private, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(private, 0o755))
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(private, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(private, link))
 	for _, dir := range []string{private, link} {
 		if err := ShareLeases(dir); failure.Of(err) != failure.Config ||
 			!strings.Contains(failure.Next(err), "chmod 1777 "+command.Quote(dir)+";") {
@@ -36,9 +32,7 @@ func TestUnsharedLeases(t *testing.T) {
 // All users get the same folder, whatever their permissions and environment.
 func TestLeaseDir(t *testing.T) {
 	open, closed := t.TempDir(), t.TempDir()
-	if err := os.Chmod(open, sharedMode); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(open, sharedMode))
 	for lock, want := range map[string]string{open: open, closed: "/other", "/not/there": "/other"} {
 		if got := leaseDirIn(lock, "/other"); got != want+"/boardsmith" {
 			t.Errorf("%s: %s", lock, got)
@@ -57,31 +51,24 @@ const leaseChild = "CACHE_TEST_LEASE"
 // Two users exclude each other; one can take a lease that the other released or lost by being killed.
 func TestLeaseOfAnotherUser(t *testing.T) {
 	if os.Getenv(leaseChild) != "" {
-		if _, err := Take(t.Context(), os.Getenv(leaseChild), "probe:1", 0); err != nil {
-			t.Fatal(err)
-		}
+		_, err := Take(t.Context(), os.Getenv(leaseChild), "probe:1", 0)
+		must(t, err)
 		return // without releasing it
 	}
 	if os.Getuid() != 0 {
 		t.Skip("only root can be two users")
 	}
 	base, err := os.MkdirTemp("/tmp", "lease") // other users cannot read TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer os.RemoveAll(base)
 	program := filepath.Join(base, "test")
 	text, err := os.ReadFile(os.Args[0])
 	if err == nil {
 		err = errors.Join(os.WriteFile(program, text, 0o755), os.Chmod(base, 0o755))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := filepath.Join(base, "shared")
-	if err := ShareLeases(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ShareLeases(dir))
 	other := func() (string, error) {
 		cmd := exec.Command(program, "-test.run=^TestLeaseOfAnotherUser$")
 		cmd.Dir, cmd.Env = "/", []string{leaseChild + "=" + dir}
@@ -111,9 +98,7 @@ func TestLeaseOfAnotherUser(t *testing.T) {
 func TestMakeSharedTwice(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "leases")
-	if err := makeShared(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, makeShared(dir))
 	if err := os.WriteFile(filepath.Join(dir, "a.lease"), nil, 0o644); err != nil { // a folder with a file is not replaced
 		t.Fatal(err)
 	}

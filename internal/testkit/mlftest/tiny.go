@@ -48,6 +48,12 @@ const tinyMetadata = `{"version": 7, "model_name": "twice", "export_datetime": "
 	`{"size_bytes": 16, "shape": [4], "dtype": "int32", "input_binding": null}, {"size_bytes": 16, "shape": [4], "dtype": "int32", "input_binding": null}]}, ` +
 	`"target": ["c -keys=cpu"], "executors": [], "style": "operator"}`
 
+// Operator writes the archive of Tiny with another source of its operator.
+func Operator(t testing.TB, source string) string {
+	t.Helper()
+	return Tiny(t, map[string]string{"codegen/host/src/lib1.c": source})
+}
+
 // Tiny writes an archive of one operator, out[i] = in[i] * 2. changes replaces or adds files ("" removes one).
 func Tiny(t testing.TB, changes map[string]string) string {
 	t.Helper()

@@ -27,6 +27,11 @@ import (
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
+var (
+	must      = testkit.Must
+	wantError = testkit.WantError
+)
+
 // This file builds projects whose build command is a script: its "image" is the list of files that the folder got since
 // the last run, and the number of runs in the folder. The tests run one after another: a process that begins beside a
 // build inherits its folder's lock for a moment, and a build that follows then takes another folder.
@@ -525,11 +530,10 @@ func TestChanges(t *testing.T) {
 	const once = "mkdir -p build; [ -e build/out ] || cat " + lib0 + " >build/out; cp build/out build/firmware.elf\n"
 	f.write("build.sh", once)
 	f.Fresh = true
-	if _, err := f.build(); err != nil {
-		t.Fatal(err)
-	}
-	f.write(lib0, "1")
 	_, err := f.build()
+	must(t, err)
+	f.write(lib0, "1")
+	_, err = f.build()
 	if failure.Of(err) != failure.Config || !strings.HasSuffix(err.Error(), "does not notice its change: "+lib0) ||
 		!strings.Contains(failure.Next(err), "configure_reads") {
 		t.Errorf("%v; %s", err, failure.Next(err))
@@ -538,10 +542,8 @@ func TestChanges(t *testing.T) {
 		t.Errorf("in the emptied folder: %v", err)
 	}
 	f.write("build.sh", "mkdir -p build; date +%N$RANDOM >build/firmware.elf; pwd >>build/firmware.elf\n")
-	if _, err := f.build(); failure.Of(err) != failure.Config ||
-		!strings.Contains(err.Error(), "it depends on the folder, the time or the order") {
-		t.Error(err)
-	}
+	_, err = f.build()
+	wantError(t, err, failure.Config, "it depends on the folder, the time or the order")
 
 	generator := filepath.Join(f.Env.Programs[0], "own-generator") // it has a place, but no part in the key
 	f.write("build.sh", "mkdir -p build; own-generator >build/firmware.elf\n")
@@ -559,9 +561,8 @@ func TestChanges(t *testing.T) {
 	}
 
 	f.write("build.sh", "case $PWD in */kept/*) ;; *) echo \"$PWD/build.sh: cannot run\" >&2; exit 1;; esac\n"+script)
-	if _, err := f.build(); err == nil || !strings.Contains(err.Error(), f.at("build.sh")+": cannot run") {
-		t.Errorf("that fails from nothing: %v", err)
-	}
+	_, err = f.build()
+	wantError(t, err, "", f.at("build.sh")+": cannot run")
 	f.Fresh = false
 	f.write("build.sh", script)
 	f.Check = func(string) error { return errors.New("refused") }
@@ -688,9 +689,7 @@ func TestUpToDate(t *testing.T) {
 		},
 	} {
 		spoil()
-		if err := f.ReadInputs(t.Context()); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
-		}
+		wantError(t, f.ReadInputs(t.Context()), "", name)
 		program(name, "mended")
 	}
 }
@@ -773,20 +772,17 @@ func TestPrepare(t *testing.T) {
 		t.Error(err)
 	}
 	f.State.Template.Prepare = [][]string{{"sh", "-c", "echo broken >&2; exit 1"}, {"touch", f.at("second")}}
-	if _, err := f.build(); err == nil || !strings.Contains(err.Error(), "broken") {
-		t.Error(err)
-	}
+	_, err := f.build()
+	wantError(t, err, "", "broken")
 	if _, err := os.Stat(f.at("second")); err == nil {
 		t.Error("the second command ran")
 	}
 	f.State.Template.Prepare = [][]string{{"sh", "-c", "true"}, {"sh", "-c", "exit 1"}}
-	if _, err := f.build(); err == nil || !strings.Contains(failure.Next(err), "-c true && ") {
-		t.Errorf("%v; %s", err, failure.Next(err))
-	}
+	_, err = f.build()
+	wantError(t, err, "", "-c true && ")
 	f.State.Template.Prepare = [][]string{{"no-such-program"}}
-	if _, err := f.build(); failure.Of(err) != failure.ToolMissing {
-		t.Error(err)
-	}
+	_, err = f.build()
+	wantError(t, err, failure.ToolMissing)
 }
 
 // TestProgress: sources that a command's lines name are progress, as are ninja's steps; a warning in a source of the
@@ -804,9 +800,8 @@ func TestProgress(t *testing.T) {
 	}
 	var log strings.Builder
 	f.Log = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Warn})
-	if _, err := f.build(); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.build()
+	must(t, err)
 	if want := []string{"src/a.c 1/3", "src/own.c 2/3", "x.o 3/9"}; !reflect.DeepEqual(events, want) {
 		t.Errorf("%q", events)
 	}
@@ -856,9 +851,8 @@ func TestWithoutCache(t *testing.T) {
 		t.Errorf("%s", log.String())
 	}
 	t.Setenv("TMPDIR", file)
-	if _, err := f.build(); err == nil || !strings.Contains(err.Error(), file) {
-		t.Errorf("without any folder: %v", err)
-	}
+	_, err := f.build()
+	wantError(t, err, "", file)
 }
 
 // TestUnreturned: a folder that cannot be returned to the cache is emptied before the next build.
@@ -916,13 +910,11 @@ func TestByHand(t *testing.T) {
 		t.Errorf("%q, %v", words, err)
 	}
 	f.write("build.sh", "exit 3\n")
-	if _, err := f.ByHand(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 3") {
-		t.Error(err)
-	}
+	_, err = f.ByHand(t.Context())
+	wantError(t, err, "", "exit status 3")
 	f.State.Template.Env = map[string]string{"X": "$BOARDSMITH_UNSET"}
-	if _, err := f.ByHand(t.Context()); failure.Of(err) != failure.Config {
-		t.Error(err)
-	}
+	_, err = f.ByHand(t.Context())
+	wantError(t, err, failure.Config)
 	f.State.Template.Env, f.State.Template.Build = nil, []string{"no-such-builder"}
 	missing := new(failure.MissingToolError)
 	if _, err := f.ByHand(t.Context()); !errors.As(err, &missing) || missing.Tool != "no-such-builder" {
@@ -974,34 +966,28 @@ func TestFoundCompiler(t *testing.T) {
 	}
 	f.expect(1, "board.txt", "build.sh")
 	testkit.Must(t, os.Remove(cc))
-	if _, err := f.build(); failure.Of(err) != failure.ToolMissing {
-		t.Error(err)
-	}
+	_, err = f.build()
+	wantError(t, err, failure.ToolMissing)
 	for text, want := range map[string]string{
 		"{": "what the build found out about the board: ", `{"nonsense": 1}`: "what the build found out about the board: ",
 	} {
 		f.write("board.txt", text)
-		if _, err := f.build(); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
-		}
+		_, err := f.build()
+		wantError(t, err, failure.Config, want)
 	}
 	testkit.Must(t, os.WriteFile(cc, []byte("#!/bin/sh\nexit 1\n"), 0o755))
 	f.write("board.txt", `{"toolchain": {"cc": "own-cc"}}`)
-	if _, err := f.build(); err == nil || !strings.Contains(err.Error(), "own-cc") {
-		t.Errorf("of a compiler that fails: %v", err)
-	}
+	_, err = f.build()
+	wantError(t, err, "", "own-cc")
 	f.Board = nil
 	f.write("build.sh", "mkdir -p build; cp board.txt build/board.json; exit 1\n")
 	if _, err := f.build(); err == nil || f.Board == nil {
 		t.Errorf("the board of a build that fails: %v", err)
 	}
 	f.write("build.sh", "mkdir -p build/board.json; touch build/firmware.elf\n")
-	if _, err := f.build(); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "read ") {
-		t.Error(err)
-	}
+	_, err = f.build()
+	wantError(t, err, failure.Config, "read ")
 	f.write("build.sh", "mkdir -p build; touch build/firmware.elf\n")
-	if _, err := f.build(); failure.Of(err) != failure.Config ||
-		!strings.Contains(err.Error(), "made no build/board.json") {
-		t.Error(err)
-	}
+	_, err = f.build()
+	wantError(t, err, failure.Config, "made no build/board.json")
 }

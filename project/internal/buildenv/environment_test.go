@@ -18,6 +18,8 @@ import (
 	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
+var wantError = testkit.WantError
+
 // tree writes files below a new folder, scripts as programs, and returns the folder.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
@@ -200,21 +202,16 @@ func TestEnviron(t *testing.T) {
 		t.Errorf("%q, %q, %v", env, values, err)
 	}
 	const unknown = "needs the compiler's folder for CC_ROOT, but only the build finds the compiler of board kiln"
-	if _, _, err := e.Environ(""); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), unknown) {
-		t.Error(err)
-	}
+	_, _, err = e.Environ("")
+	wantError(t, err, failure.Config, unknown)
 	t.Setenv("KIND", "")
-	if _, _, err := e.Environ("/bin/cc"); failure.Of(err) != failure.Config ||
-		!strings.Contains(err.Error(), "variable KIND") {
-		t.Error(err)
-	}
+	_, _, err = e.Environ("/bin/cc")
+	wantError(t, err, failure.Config, "variable KIND")
 	of.Env = map[string]string{"SDK": "$SDK"}
 	of.Find = []templatefile.Search{{Name: "SDK", Has: "mark"}}
 	t.Setenv("SDK", filepath.Join(dir, "tree"))
-	if _, _, err := e.Environ("/bin/cc"); failure.Of(err) != failure.Config ||
-		!strings.Contains(err.Error(), "which has no mark") {
-		t.Error(err)
-	}
+	_, _, err = e.Environ("/bin/cc")
+	wantError(t, err, failure.Config, "which has no mark")
 }
 
 // TestOutsideAndTrees: what is outside of the project has a digest or a state by its name in the template.
@@ -247,9 +244,8 @@ func TestOutsideAndTrees(t *testing.T) {
 	pipe := filepath.Join(dir, "sdk", "pipe")
 	testkit.Must(t, exec.Command("mkfifo", pipe).Run())
 	of.Outside = []string{"$SDK"}
-	if _, err := e.Outside(); failure.Of(err) != failure.Config {
-		t.Errorf("a pipe: %v", err)
-	}
+	_, err = e.Outside()
+	wantError(t, err, failure.Config)
 	testkit.Must(t, os.Remove(pipe))
 	of.Outside = []string{"$SDK/none.h"}
 	if _, err := e.Outside(); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "input $SDK/none.h: ") ||
@@ -261,10 +257,8 @@ func TestOutsideAndTrees(t *testing.T) {
 	if sums, err := e.Outside(); err == nil && sums["$SDK/below/link.h"] != cacheSum("a") {
 		t.Errorf("%v", sums)
 	}
-	if _, err := e.Trees(t.Context()); failure.Of(err) != failure.Config ||
-		!strings.Contains(err.Error(), "variable UNSET") {
-		t.Error(err)
-	}
+	_, err = e.Trees(t.Context())
+	wantError(t, err, failure.Config, "variable UNSET")
 }
 
 // TestWords: words of a command become jobs, forms and the board, and one with a condition stays or goes.
@@ -350,11 +344,9 @@ func TestBoards(t *testing.T) {
 		t.Errorf("%q, %v", names, err)
 	}
 	of.Boards[1] = "3"
-	if _, err := e.Boards(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 3") {
-		t.Error(err)
-	}
+	_, err := e.Boards(t.Context())
+	wantError(t, err, "", "exit status 3")
 	of.Find[0].Has = "other"
-	if _, err := e.Boards(t.Context()); err == nil || !strings.Contains(err.Error(), "which has no other") {
-		t.Error(err)
-	}
+	_, err = e.Boards(t.Context())
+	wantError(t, err, "", "which has no other")
 }

@@ -3,14 +3,19 @@ package generator
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
+)
+
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
 )
 
 // compileC runs gcc in a folder with warnings as errors, or skips the test without it.
@@ -21,9 +26,7 @@ func compileC(t *testing.T, dir string, args ...string) {
 		t.Skip("no gcc to compile the adapter with")
 	}
 	crt, err := filepath.Abs(filepath.Join("..", "..", "..", "crt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command(gcc, append([]string{
 		"-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wcast-qual", "-Werror",
 		"-I" + filepath.Join(crt, "include"), "-I" + filepath.Join(crt, "test", "config"), "-I.",
@@ -57,9 +60,7 @@ func adapterIn(t *testing.T, a *mlf.Archive) string {
 
 func putFile(t *testing.T, dir, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(dir, name), text)
 }
 
 func TestAdaptersOfTVMsArchivesCompile(t *testing.T) {
@@ -67,9 +68,7 @@ func TestAdaptersOfTVMsArchivesCompile(t *testing.T) {
 	n := 0
 	for _, path := range mlftest.Archives(t) {
 		a, err := mlf.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if a.Models[0].Interface != "c" {
 			if src, err := Adapter(nil, a.Models...); src != nil || err != nil {
 				t.Errorf("%s: has packed functions, and got an adapter of %d bytes, %v", path, len(src), err)
@@ -220,9 +219,7 @@ int main(void) {
 func TestAdaptersRun(t *testing.T) {
 	t.Parallel()
 	a := mlftest.Parse(t, adapterArchive...)
-	if err := mlftest.Check(a); err != nil {
-		t.Fatal(err)
-	}
+	must(t, mlftest.Check(a))
 	dir := adapterIn(t, a)
 	putFile(t, dir, "main.c", adapterHarness)
 	compileC(t, dir, "-o", "run", "-Wno-cast-qual", "main.c", "adapter.c", "pools_lib0.c", "mapped_lib0.c")

@@ -1,7 +1,6 @@
 package generator_test
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -17,6 +16,12 @@ import (
 	"github.com/boardsmith/boardsmith/project/internal/generator"
 )
 
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	readFile  = testkit.ReadFile
+)
+
 // This file tries the assertions in the port's C about values of board files.
 
 // templates is the folder of the shipped templates.
@@ -27,25 +32,17 @@ const templates = "../../../templates/"
 func compilePort(t *testing.T, name string, path ...string) string {
 	t.Helper()
 	b, err := boards.Find(name, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compiler, _, err := device.MissingTools(t.Context(), b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range compiler {
 		t.Skip(e)
 	}
 	testkit.NoteFiles(t, templates+"baremetal/port/*", templates+"firmware/*.h")
 	options, err := b.Settle(boards.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "crt_config.h"), generator.ConfigHeader(b, options), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(dir, "crt_config.h"), string(generator.ConfigHeader(b, options)))
 	args := slices.Concat([]string{
 		"-std=c11", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wundef", "-Werror",
 		"-I" + dir, "-Ibaremetal/port", "-Ifirmware", "-I../crt/include",
@@ -67,10 +64,7 @@ func compilePort(t *testing.T, name string, path ...string) string {
 // changedBoard writes a shipped board's file with changes, as the board "changed".
 func changedBoard(t *testing.T, of string, changes ...string) (folder string) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(templates, "..", "boards", of+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, filepath.Join(templates, "..", "boards", of+".json"))
 	text := string(data)
 	for i := 0; i < len(changes); i += 2 {
 		if !strings.Contains(text, changes[i]) {
@@ -319,19 +313,13 @@ func TestMissingDefines(t *testing.T) {
 	var all []missing
 	seen := map[string]bool{}
 	for _, board := range boards.List(nil) {
-		file, err := os.ReadFile(filepath.Join(templates, "..", "boards", board+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := readFile(t, filepath.Join(templates, "..", "boards", board+".json"))
 		chip := inherits.FindStringSubmatch(string(file))
 		if chip == nil || seen[chip[1]] {
 			continue
 		}
 		seen[chip[1]] = true
-		ofChip, err := os.ReadFile(filepath.Join(templates, "..", "boards", filepath.FromSlash(chip[1])+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ofChip := readFile(t, filepath.Join(templates, "..", "boards", filepath.FromSlash(chip[1])+".json"))
 		for _, d := range oneDefine.FindAllStringSubmatch(string(file), -1) {
 			hasDefault := strings.HasPrefix(d[1], "BARE_") || strings.HasPrefix(d[1], "BOARDSMITH_")
 			if !hasDefault && !strings.Contains(string(ofChip), d[1]) {

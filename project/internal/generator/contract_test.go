@@ -1,7 +1,6 @@
 package generator_test
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -49,17 +48,10 @@ func newContractLink(t *testing.T) contractLink {
 	}
 	testkit.NoteFiles(t, templates+"baremetal/*")
 	b, err := boards.Find("kiln", []string{templates + "../examples/custom-board"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o, err := b.Settle(boards.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	script, err := os.ReadFile(templates + "../examples/custom-board/boards/chip/acme/acme_m4.ld")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	script := readFile(t, templates+"../examples/custom-board/boards/chip/acme/acme_m4.ld")
 	memory := generator.ForBoard("crt_config/memory.h", nil, b, o)
 	return contractLink{string(script), contractObject, string(generator.ConfigHeader(b, o)), string(memory)}
 }
@@ -86,9 +78,7 @@ func (l contractLink) link(t *testing.T) string {
 		"board.ld": l.script, "o.S": l.object, "crt_config.h": l.config, "memory.h": l.memory,
 		"board.mk": "CC := arm-none-eabi-gcc\nBOARD_LDSCRIPT := " + filepath.Join(dir, "board.ld") + "\n", "operators.mk": "",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(dir, name), text)
 	}
 	script := filepath.Join(dir, "link.ld")
 	out, err := exec.Command("make", "-C", templates+"baremetal", "CONFIG="+dir, "BUILD="+dir, script).CombinedOutput()
@@ -111,10 +101,7 @@ func (l contractLink) link(t *testing.T) string {
 // TestContractSymbols: a symbol that a linker script or start-up code does not define is named.
 func TestContractSymbols(t *testing.T) {
 	t.Parallel()
-	fragment, err := os.ReadFile(templates + "baremetal/contract.ld")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fragment := readFile(t, templates+"baremetal/contract.ld")
 	all := regexp.MustCompile(`(?m)^DEFINED_BY\((\w+), (\w+)\)`).FindAllStringSubmatch(string(fragment), -1)
 	if len(all) != 25 {
 		t.Errorf("%d symbols: %q", len(all), all)

@@ -13,13 +13,9 @@ import (
 func TestForBoard(t *testing.T) {
 	t.Parallel()
 	b, err := boards.Find("mps2_an385", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o, err := b.Settle(boards.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, file := range templatefile.GeneratedFiles {
 		if file == templatefile.LibrariesFile {
 			continue // of projects with libraries

@@ -27,6 +27,8 @@ import (
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
+var wantError = testkit.WantError
+
 // TestPostLinkFitted: what was linked stays, erased or not, what the command adds is split at long erased runs, and
 // erased bytes reach to the end of a part that begins before.
 func TestPostLinkFitted(t *testing.T) {
@@ -220,17 +222,12 @@ func TestRun(t *testing.T) {
 		"this is no ELF file": "build/firmware.elf: bad magic number", string(header(0)): "the image loads nothing",
 	} {
 		testkit.Must(t, os.WriteFile(image, []byte(text), 0o644))
-		if err := c.Run(t.Context(), project, t.TempDir(), nil); failure.Of(err) != failure.Link ||
-			!strings.Contains(err.Error(), want) {
-			t.Error(err)
-		}
+		wantError(t, c.Run(t.Context(), project, t.TempDir(), nil), failure.Link, want)
 	}
 	testkit.Must(t, os.Remove(image))
 	testkit.Must(t, c.Run(t.Context(), project, t.TempDir(), nil)) // the check of the image reports that there is none
 	testkit.Must(t, os.Mkdir(image, 0o755))
-	if err := c.Run(t.Context(), project, t.TempDir(), nil); failure.Of(err) != failure.Config {
-		t.Errorf("a folder: %v", err)
-	}
+	wantError(t, c.Run(t.Context(), project, t.TempDir(), nil), failure.Config)
 	c, project = linkedBy(t, "cp", "{bin}", "{out.bin}")
 	if err := c.Run(t.Context(), project, filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no folder for the files: %v", err)
@@ -267,9 +264,8 @@ func TestKey(t *testing.T) {
 		t.Errorf("%+v, %v", tool, err)
 	}
 	c.Board.PostLink.Words[0] = "no-such-signer"
-	if _, err := c.Tool(t.Context()); failure.Of(err) != failure.ToolMissing {
-		t.Error(err)
-	}
+	_, err = c.Tool(t.Context())
+	wantError(t, err, failure.ToolMissing)
 	c.Board.PostLink.Words[0] = "{board}/sign"
 	program, err := c.Program()
 	if err != nil || program != filepath.Join(c.Env.Dir, generator.Board, "sign") {
@@ -334,10 +330,7 @@ func TestRunErrors(t *testing.T) {
 			}
 			before := loadsIn(t, project)
 			err := p.Run(t.Context(), project, t.TempDir(), nil)
-			if err == nil || failure.Of(err) != c.class || !strings.Contains(err.Error(), "post_link of board kiln") ||
-				!strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v (%v)", err, failure.Of(err))
-			}
+			wantError(t, err, c.class, "post_link of board kiln", c.want)
 			if missing := (*failure.MissingToolError)(nil); (c.class == failure.ToolMissing) != errors.As(err, &missing) {
 				t.Error(err)
 			}
@@ -348,8 +341,5 @@ func TestRunErrors(t *testing.T) {
 	}
 	c, project := linkedBy(t, "cp", "{bin}", "{out.bin}")
 	c.Board.Memory[0].Size = 0x1010
-	if err := c.Run(t.Context(), project, t.TempDir(), nil); err == nil ||
-		!strings.Contains(err.Error(), "reaches into region boot") {
-		t.Errorf("an image in a reserved region: %v", err)
-	}
+	wantError(t, c.Run(t.Context(), project, t.TempDir(), nil), "", "reaches into region boot")
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestTemplateRefused: places that no file has are refused when the template is read.
@@ -153,9 +154,7 @@ func TestConditionalWordRefused(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+)

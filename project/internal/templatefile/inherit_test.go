@@ -18,7 +18,7 @@ func TestInherits(t *testing.T) {
 	put := func(name, text string) {
 		dir := filepath.Join(folder, "templates", name)
 		must(t, os.MkdirAll(dir, 0o755))
-		must(t, os.WriteFile(filepath.Join(dir, TemplateFile), []byte(text), 0o644))
+		writeFile(t, filepath.Join(dir, TemplateFile), text)
 	}
 	put("kiln", `{"doc": "kiln", "inherits": "minimal", "options": ["arena_kib"], "areas": {"stacks": [".mine"]}, "copies": {}}`)
 	put("oven", `{"doc": "oven", "inherits": "kiln", "elf": "out/a.elf", "map": "out/a.map"}`)

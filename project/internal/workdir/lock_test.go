@@ -14,6 +14,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
+var wantError = testkit.WantError
+
 // TestLock checks that many can read, one can change, and the holder is named. Only the lock's own files remain, and
 // they are empty: on Windows, a locked file cannot be written.
 func TestLock(t *testing.T) {
@@ -73,9 +75,7 @@ func TestLockWaits(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := l.Change(ctx); failure.Of(err) != failure.Timeout {
-		t.Errorf("a cancelled wait: %v", err)
-	}
+	wantError(t, l.Change(ctx), failure.Timeout)
 	if err := NewLock(dir).Change(t.Context()); !errors.As(err, &locked) {
 		t.Errorf("after the waits l reads no more: %v", err)
 	}
