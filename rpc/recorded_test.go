@@ -76,7 +76,7 @@ func TestRequestsMatchRecording(t *testing.T) {
 	if *update {
 		var b bytes.Buffer
 		must(t, wholeSession(ctx, transport.Record(firmware(t), &b)))
-		writeFile(t, recording, string(b.Bytes()))
+		writeFile(t, recording, b.String())
 	}
 	f, err := os.Open(recording)
 	must(t, err)

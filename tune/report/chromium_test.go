@@ -296,7 +296,7 @@ func TestPictures(t *testing.T) {
 			var small bytes.Buffer
 			encoder := png.Encoder{CompressionLevel: png.BestCompression}
 			must(t, encoder.Encode(&small, withPalette(picture)))
-			writeFile(t, file, string(small.Bytes()))
+			writeFile(t, file, small.String())
 		}
 		const most = 60 << 10
 		shown, err := png.Decode(bytes.NewReader(read(t, file)))
