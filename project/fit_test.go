@@ -200,7 +200,7 @@ func handwritten(t *testing.T, before, lines string) string {
 
 // TestArenaNeedOfHandwritten does the same for C that a person wrote, also for a leak: the operator is called twice.
 func TestArenaNeedOfHandwritten(t *testing.T) {
-	drawn.OnlyInFull(t, "TestArenaNeed and the tests of package workspace")
+	drawn.OnlyInFull(t, "TestArenaNeed and the tests of package operatormemory")
 	t.Parallel()
 	const free = "  if (TVMBackendFreeWorkspace(1, 0, t) != 0) return -1;"
 	for _, c := range drawn.Of(t, "handwritten", []struct{ name, before, lines string }{

@@ -19,17 +19,10 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
-)
-
-var (
-	must      = testkit.Must
-	writeFile = testkit.WriteFile
-	wantError = testkit.WantError
 )
 
 var scratch string // of the whole test run

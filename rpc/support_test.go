@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
@@ -21,6 +22,12 @@ import (
 var (
 	i8  = ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}
 	f32 = ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}
+)
+
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	wantError = testkit.WantError
 )
 
 func within(t testing.TB, d time.Duration) context.Context {

@@ -9,8 +9,16 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/tune"
+)
+
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	readFile  = testkit.ReadFile
+	wantError = testkit.WantError
 )
 
 // TestReadResultsIgnoresUnfinishedLine reads a file that ends at each of its bytes.

@@ -22,20 +22,12 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/tune"
-)
-
-var (
-	must      = testkit.Must
-	writeFile = testkit.WriteFile
-	readFile  = testkit.ReadFile
-	wantError = testkit.WantError
 )
 
 func results(t testing.TB, r *tune.Run) []tune.Result {

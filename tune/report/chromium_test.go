@@ -28,12 +28,6 @@ import (
 	"github.com/boardsmith/boardsmith/measure"
 )
 
-var (
-	must      = testkit.Must
-	writeFile = testkit.WriteFile
-	readFile  = testkit.ReadFile
-)
-
 // A visit is what a browser did with a page.
 type visit struct {
 	dom     string   // the document in the end

@@ -19,8 +19,15 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/format"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/tune"
+)
+
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	readFile  = testkit.ReadFile
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
