@@ -42,11 +42,11 @@ func (b *Builder) makePlan(ctx context.Context, dir string, s Spec) (*plan, erro
 	}
 	board = board.Placed(s.Options)
 
-	found, from, err := b.findTemplate(ctx, cmp.Or(s.Template, board.Templates[0]))
+	t, from, err := b.findTemplate(ctx, cmp.Or(s.Template, board.Templates[0]))
 	if err != nil {
 		return nil, err
 	}
-	t, app, err := found.ForBoard(board, s.Options)
+	t, app, err := t.ForBoard(board, s.Options)
 	if err != nil {
 		return nil, err
 	}
