@@ -61,7 +61,7 @@ func TestSystem(t *testing.T) {
 	dir, run := inSystem(t, func(line string) { printed = append(printed, line) },
 		`read line </usr/local/go/VERSION; echo "$line"; (: >/usr/local/go/other) || echo read-only; `+
 			`(: <>/dev/ptmx) && echo terminals; read name rest </proc/1/stat; echo "process 1: $name"; echo "$BOARD:$PIP_X"`,
-		"exit 7", "[ -f DESIGN.md ]")
+		"exit 7", "[ -f README.md ]")
 	t.Setenv("BOARD", "x")
 	if err := run(t.Context()); err == nil {
 		t.Error("succeeded although a command failed")
@@ -70,7 +70,7 @@ func TestSystem(t *testing.T) {
 		printed[i] = regexp.MustCompile(`, [0-9]+ s$`).ReplaceAllString(line, "")
 	}
 	for _, want := range []string{
-		"read-only", "terminals", "process 1: 1", "debian: exit 7: status 7", "debian: [ -f DESIGN.md ]: ok", ":",
+		"read-only", "terminals", "process 1: 1", "debian: exit 7: status 7", "debian: [ -f README.md ]: ok", ":",
 	} {
 		if !slices.Contains(printed, want) {
 			t.Errorf("%q is not in %q", want, printed)

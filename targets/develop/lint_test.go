@@ -85,7 +85,7 @@ func TestLayout(t *testing.T) {
 		{"another version", bad, "99", "not checked: .clang-format is for clang-format ", false},
 	} {
 		dir := t.TempDir()
-		for _, name := range []string{".clang-format", "crt/Makefile"} {
+		for _, name := range []string{"crt/.clang-format", "crt/Makefile"} {
 			data, err := os.ReadFile(filepath.Join("..", "..", name))
 			if err != nil {
 				t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 )
 
 // readers lists the targets that read each variable, "*" for all of them; to others it is not set. The variables are
-// explained in docs/command-line.md and CONTRIBUTING.md.
+// explained in docs/command-line.md and docs/CONTRIBUTING.md.
 var readers = map[string][]string{}
 
 // every names the variables that all targets read.
