@@ -5,6 +5,7 @@ package cmodel
 import (
 	"slices"
 
+	"github.com/boardsmith/boardsmith/internal/modelgraph"
 	"github.com/boardsmith/boardsmith/internal/paramblob"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -63,7 +64,7 @@ type copied struct {
 // A graphReader derives the tables. Entries of nodes that only reshape are the memory of their input: its root.
 type graphReader struct {
 	*model
-	g      *mlf.GraphModel
+	g      *modelgraph.Graph
 	root   []int
 	bound  map[int]argument // root → input or output
 	param  map[int]int      // root → parameter
@@ -74,7 +75,7 @@ type graphReader struct {
 }
 
 func (g *model) readGraph() error {
-	parsed, err := mlf.ParseGraph(g.M.Graph)
+	parsed, err := modelgraph.Parse(g.M.Graph)
 	if err != nil {
 		return g.fault("", "%v", err)
 	}
@@ -128,7 +129,7 @@ func (r *graphReader) readArgs() error {
 		if !ok {
 			return r.fault("", "its graph has no argument for parameter %q", p.Name)
 		}
-		t := r.g.Tensor(entry, p.Name)
+		t := mlf.Tensor{Name: p.Name, DType: r.g.DTypes[entry], Shape: r.g.Shapes[entry]}
 		if t.DType != p.DType || !slices.Equal(t.Shape, p.Shape) {
 			return r.fault("", "parameter %q is %v %s, in the graph %v", p.Name, p.DType,
 				ndarray.ShapeString(p.Shape), t)
@@ -200,7 +201,7 @@ func (r *graphReader) planArena() error {
 			r.buffers = append(r.buffers, buffer{first: step})
 		}
 
-		bytes := r.g.Tensor(entry, "").Bytes
+		bytes := r.g.Bytes(entry)
 		r.buffers[i].last = step
 		r.buffers[i].bytes = max(r.buffers[i].bytes, bytes)
 
@@ -275,7 +276,7 @@ func (r *graphReader) makeTables() {
 }
 
 // isCall reports whether a node calls a function.
-func isCall(n mlf.GraphNode) bool { return n.Func != "" && !n.IsNop() }
+func isCall(n modelgraph.Node) bool { return n.Func != "" && !n.IsNop() }
 
 // usedEntries returns, for each entry of the graph, whether a call or a copy uses it.
 func (r *graphReader) usedEntries() []bool {
@@ -303,7 +304,8 @@ func (r *graphReader) entryTensors(used []bool) []graphTensor {
 	tensors := make([]graphTensor, len(r.root))
 	for e := range tensors {
 		root := r.root[e]
-		t := graphTensor{Tensor: r.g.Tensor(e, ""), Bound: noArg(), Param: -1}
+		tensor := mlf.Tensor{DType: r.g.DTypes[e], Shape: r.g.Shapes[e]}
+		t := graphTensor{Tensor: tensor, Bound: noArg(), Param: -1}
 		arg, isBound := r.bound[root]
 		p, isParam := r.param[root]
 

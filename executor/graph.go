@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/modelgraph"
 	"github.com/boardsmith/boardsmith/internal/paramblob"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -19,7 +20,7 @@ import (
 // A Graph runs a model operator by operator: one call per node, with its inputs and then its outputs as tensors.
 type Graph struct {
 	model
-	graph       *mlf.GraphModel
+	graph       *modelgraph.Graph
 	lib         rpc.Module
 	storage     map[int]*rpc.Tensor // by storage id; nil where a linked parameter's memory is used
 	entries     []*rpc.Tensor       // by entry: a view of its storage
@@ -43,7 +44,7 @@ type step struct {
 
 // openGraph prepares a model with a graph: it allocates the model's memory on the device and sends the parameters.
 func openGraph(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Model) (Executor, error) {
-	parsed, err := mlf.ParseGraph(m.Graph)
+	parsed, err := modelgraph.Parse(m.Graph)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +133,7 @@ func (g *Graph) linkedParams(ctx context.Context, params []ndarray.Named) (map[i
 func (g *Graph) allocate(ctx context.Context, s *rpc.Session, linked map[int]rpc.Handle) error {
 	sizes := map[int]int64{}
 	for e, id := range g.graph.Storage {
-		sizes[id] = max(sizes[id], g.graph.Tensor(e, "").Bytes, 1)
+		sizes[id] = max(sizes[id], g.graph.Bytes(e), 1)
 	}
 
 	g.entries = make([]*rpc.Tensor, len(g.graph.Storage))
@@ -232,7 +233,7 @@ func between(from, to int) (entries []int) {
 }
 
 // checkNop returns an error unless the node's outputs share the memory of its inputs.
-func (g *Graph) checkNop(node mlf.GraphNode, from, to int) error {
+func (g *Graph) checkNop(node modelgraph.Node, from, to int) error {
 	for i := range to - from {
 		if i >= len(node.Inputs) || g.graph.Storage[node.Inputs[i]] != g.graph.Storage[from+i] {
 			return inconsistent("node %q only reshapes, but its output and input have different storage ids", node.Name)
@@ -286,7 +287,7 @@ func (g *Graph) load(ctx context.Context, params []ndarray.Named) error {
 			return inconsistent("parameter %q is not in the graph", p.Name)
 		}
 
-		want := g.graph.Tensor(e, p.Name)
+		want := mlf.Tensor{Name: p.Name, DType: g.graph.DTypes[e], Shape: g.graph.Shapes[e]}
 		if p.DType != want.DType || !slices.Equal(p.Shape, want.Shape) {
 			return inconsistent("parameter %s is %v %s in the archive", want, p.DType, ndarray.ShapeString(p.Shape))
 		}

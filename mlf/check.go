@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/boardsmith/boardsmith/internal/modelgraph"
 )
 
 const (
@@ -127,13 +129,13 @@ func (a *Archive) checkFunctions(m *Model) error {
 		return nil
 	}
 
-	g, err := ParseGraph(m.Graph)
+	g, err := modelgraph.Parse(m.Graph)
 	if err != nil {
 		return fmt.Errorf("model %s: %w", m.Name, err)
 	}
 
 	for _, n := range g.Nodes {
-		if n.Func != "" && n.Func != nop && !m.Has(n.Func) {
+		if n.Func != "" && !n.IsNop() && !m.Has(n.Func) {
 			return a.fault("", "", "model %s: its graph calls %q, which is not in the system library", m.Name, n.Func)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/internal/modelgraph"
 	"github.com/boardsmith/boardsmith/internal/spelling"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -31,7 +32,7 @@ func (a *Archive) readGraph(m *Model, memory figures, params map[string]bool) er
 		return a.fault("", "", "model %s: its graph is missing", m.Name)
 	}
 
-	g, err := ParseGraph(f.Data)
+	g, err := modelgraph.Parse(f.Data)
 	if err != nil {
 		return a.fault(f.Name, "", "%w", err)
 	}
@@ -43,18 +44,24 @@ func (a *Archive) readGraph(m *Model, memory figures, params map[string]bool) er
 		if params[name] || len(memory.inputs) > 0 && !listed {
 			continue
 		}
-		m.Inputs = append(m.Inputs, g.Tensor(g.Rows[n], name))
+		m.Inputs = append(m.Inputs, entryTensor(g, g.Rows[n], name))
 	}
 
 	names := outputNames(a.relayOf(m.Name), memory, len(g.Heads))
 	for i, e := range g.Heads {
-		m.Outputs = append(m.Outputs, g.Tensor(e, names[i]))
+		m.Outputs = append(m.Outputs, entryTensor(g, e, names[i]))
 	}
 
 	if err := agree(memory.inputs, m.Inputs); err != nil {
 		return a.fault(f.Name, "", "%w", err)
 	}
 	return nil
+}
+
+// entryTensor describes an entry of a graph.
+func entryTensor(g *modelgraph.Graph, entry int, name string) Tensor {
+	t, _ := shaped(name, g.DTypes[entry], g.Shapes[entry]) // modelgraph has checked it
+	return t
 }
 
 // readEntry derives an AOT model's tensors: order and number from the header, else from the Relay text, else

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/modelgraph"
 	"github.com/boardsmith/boardsmith/internal/paramblob"
 	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
@@ -67,15 +68,15 @@ func FuzzGraph(f *testing.F) {
 	f.Add([]byte(graphJSON))
 	f.Add([]byte(strings.ReplaceAll(graphJSON, "[2, 3]", "[-0, 3]")))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		g, err := mlf.ParseGraph(data)
+		g, err := modelgraph.Parse(data)
 		if err != nil {
 			return
 		}
 		for n, node := range g.Nodes {
 			from, to := g.Entries(n)
 			for e := from; e < to; e++ {
-				if g.Tensor(e, "").Bytes < 0 {
-					t.Fatalf("entry %d: %v", e, g.Tensor(e, ""))
+				if g.Bytes(e) < 0 {
+					t.Fatalf("entry %d: %d bytes", e, g.Bytes(e))
 				}
 			}
 			for _, e := range node.Inputs {
@@ -89,14 +90,14 @@ func FuzzGraph(f *testing.F) {
 		if err := json.Compact(&compact, data); err != nil {
 			t.Fatal(err)
 		}
-		if again, err := mlf.ParseGraph(compact.Bytes()); err != nil || !reflect.DeepEqual(g, again) {
+		if again, err := modelgraph.Parse(compact.Bytes()); err != nil || !reflect.DeepEqual(g, again) {
 			t.Fatalf("%+v\nreads again as\n%+v, %v", g, again, err)
 		}
 	})
 }
 
 // checkGraph compares names, places and shapes with the JSON's.
-func checkGraph(t *testing.T, g *mlf.GraphModel, data []byte) {
+func checkGraph(t *testing.T, g *modelgraph.Graph, data []byte) {
 	t.Helper()
 	var raw struct {
 		Nodes []struct{ Name string }

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/boardsmith/boardsmith/internal/modelgraph"
 )
 
 // A Signature is what an archive lists of a packed function's arguments: tensors. It may take scalars as well, which
@@ -89,14 +91,17 @@ func (m *Model) entrySignatures() []Signature {
 }
 
 func graphSignatures(graph []byte) []Signature {
-	g, err := ParseGraph(graph)
+	g, err := modelgraph.Parse(graph)
 	if err != nil {
 		return nil // Open has refused it
 	}
 
 	found := map[string]Signature{}
 	for i, n := range g.Nodes {
-		tensors := g.tensors(i)
+		if n.Func == "" || n.IsNop() {
+			continue // an argument, or no call
+		}
+		tensors := nodeTensors(g, i)
 		s := Signature{n.Func, len(tensors), len(tensors), len(tensors), tensors}
 		if before, ok := found[n.Func]; ok && !reflect.DeepEqual(before, s) { // in doubt
 			s.Tensors = nil
@@ -107,17 +112,14 @@ func graphSignatures(graph []byte) []Signature {
 		found[n.Func] = s
 	}
 
-	// Arguments have no function, and nop is none.
-	delete(found, "")
-	delete(found, nop)
 	return slices.Collect(maps.Values(found))
 }
 
-// tensors returns those that node n passes to its function.
-func (g *GraphModel) tensors(n int) (all []Tensor) {
+// nodeTensors returns those that node n passes to its function.
+func nodeTensors(g *modelgraph.Graph, n int) (all []Tensor) {
 	from, to := g.Entries(n)
 	add := func(entry int) {
-		t := g.Tensor(entry, "")
+		t := entryTensor(g, entry, "")
 		if g.Nodes[n].Flatten {
 			t.Shape = nil
 			t.Shape = t.Dims()

@@ -93,7 +93,7 @@ var exportedNames = map[string]int{
 	"flasher":               9,
 	"image":                 5,
 	"measure":               32,
-	"mlf":                   22,
+	"mlf":                   19,
 	"ndarray":               19,
 	"project":               16,
 	"project/release":       5,

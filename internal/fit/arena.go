@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/modelgraph"
 	"github.com/boardsmith/boardsmith/internal/operatormemory"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -226,13 +227,13 @@ func (d *modelDevice) runOperator(m *mlf.Model) {
 }
 
 func (d *modelDevice) runGraph(m *mlf.Model) error {
-	g, err := mlf.ParseGraph(m.Graph)
+	g, err := modelgraph.Parse(m.Graph)
 	if err != nil {
 		return err
 	}
 	sizes, allocated := map[int]int64{}, map[int]bool{}
 	for e, id := range g.Storage {
-		sizes[id] = max(sizes[id], g.Tensor(e, "").Bytes, 1)
+		sizes[id] = max(sizes[id], g.Bytes(e), 1)
 	}
 
 	// Parameters that the archive lacks are linked into the firmware.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/internal/modelgraph"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -116,7 +117,7 @@ func called(m *mlf.Model) (names []string) {
 	case mlf.AOT:
 		return []string{m.RunFunction()}
 	case mlf.Graph:
-		if g, err := mlf.ParseGraph(m.Graph); err == nil {
+		if g, err := modelgraph.Parse(m.Graph); err == nil {
 			for _, n := range g.Nodes {
 				names = append(names, n.Func)
 			}

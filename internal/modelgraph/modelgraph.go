@@ -1,6 +1,7 @@
-// This file reads the graph of the graph executor (crt_abi.md §11).
-
-package mlf
+// Package modelgraph reads the graph of a model in an archive, which the graph executor walks (crt_abi.md §11).
+//
+// It knows nodes and tensors' types, not the archive, and runs nothing.
+package modelgraph
 
 import (
 	"encoding/json"
@@ -12,10 +13,10 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// A GraphModel is a graph with checked indices: nodes use earlier nodes only. An entry is one output of one node;
+// A Graph is a graph with checked indices: nodes use earlier nodes only. An entry is one output of one node;
 // DTypes, Shapes and Storage are indexed by entry.
-type GraphModel struct {
-	Nodes   []GraphNode
+type Graph struct {
+	Nodes   []Node
 	Args    []int // the nodes that are inputs or parameters
 	Heads   []int // the entries that are the model's outputs
 	Rows    []int // Rows[n] is node n's first entry; it has one more element than there are nodes
@@ -24,27 +25,24 @@ type GraphModel struct {
 	Storage []int // storage ids; entries with equal ids share memory
 }
 
-// A GraphNode is an argument (Func is "") or a call of an operator.
-type GraphNode struct {
+// A Node is an argument (Func is "") or a call of an operator.
+type Node struct {
 	Name    string
 	Func    string
 	Inputs  []int // entries
 	Flatten bool  // the operator takes every tensor as one-dimensional
 }
 
-// nop is the function name of a node that only reshapes.
-const nop = "__nop"
-
 // IsNop reports whether the node only reshapes.
-func (n GraphNode) IsNop() bool { return n.Func == nop }
+func (n Node) IsNop() bool { return n.Func == "__nop" }
 
 // Entries returns the entries of node n's outputs.
-func (g *GraphModel) Entries(n int) (from, to int) { return g.Rows[n], g.Rows[n+1] }
+func (g *Graph) Entries(n int) (from, to int) { return g.Rows[n], g.Rows[n+1] }
 
-// Tensor describes an entry.
-func (g *GraphModel) Tensor(entry int, name string) Tensor {
-	t, _ := shaped(name, g.DTypes[entry], g.Shapes[entry]) // ParseGraph has checked it
-	return t
+// Bytes returns the size of an entry.
+func (g *Graph) Bytes(entry int) int64 {
+	n, _ := ndarray.Bytes(g.DTypes[entry], g.Shapes[entry]) // Parse has checked it
+	return int64(n)
 }
 
 type rawGraph struct {
@@ -68,14 +66,14 @@ type rawNode struct {
 // rawEntry is [node, output] or [node, output, version].
 type rawEntry []int
 
-// ParseGraph reads and checks a graph.
-func ParseGraph(data []byte) (*GraphModel, error) {
+// Parse reads and checks a graph.
+func Parse(data []byte) (*Graph, error) {
 	var raw rawGraph
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return nil, fmt.Errorf("graph: %w", jsonfile.Plain(err))
 	}
 
-	g := &GraphModel{Rows: raw.Rows, Args: raw.Args}
+	g := &Graph{Rows: raw.Rows, Args: raw.Args}
 	// First, since all else is checked by the entries of nodes.
 	if err := g.readRows(raw); err != nil {
 		return nil, fmt.Errorf("graph: %w", err)
@@ -109,7 +107,7 @@ func ParseGraph(data []byte) (*GraphModel, error) {
 }
 
 // readRows checks the prefix sums: each node has at least one entry.
-func (g *GraphModel) readRows(raw rawGraph) error {
+func (g *Graph) readRows(raw rawGraph) error {
 	if len(raw.Nodes) == 0 || len(raw.Rows) != len(raw.Nodes)+1 || raw.Rows[0] != 0 {
 		return fmt.Errorf("%d nodes, but node_row_ptr is %.40v", len(raw.Nodes), raw.Rows)
 	}
@@ -123,7 +121,7 @@ func (g *GraphModel) readRows(raw rawGraph) error {
 
 const maxOutputs = 1 << 16
 
-func (g *GraphModel) readAttrs(attrs map[string][2]json.RawMessage) error {
+func (g *Graph) readAttrs(attrs map[string][2]json.RawMessage) error {
 	var names []string
 	for _, a := range []struct {
 		name, kind string
@@ -155,13 +153,14 @@ func (g *GraphModel) readAttrs(attrs map[string][2]json.RawMessage) error {
 		if err != nil {
 			return fmt.Errorf("entry %d: %w", i, err)
 		}
-		if _, ok := shaped("", d, g.Shapes[i]); !ok {
+		if _, err := ndarray.Bytes(d, g.Shapes[i]); err != nil {
 			return fmt.Errorf("entry %d: invalid tensor %s %s", i, name, ndarray.ShapeString(g.Shapes[i]))
 		}
 		if g.Storage[i] < 0 {
 			return fmt.Errorf("entry %d: invalid storage id %d", i, g.Storage[i])
 		}
 		g.DTypes = append(g.DTypes, d)
+		g.Shapes[i] = append([]int64{}, g.Shapes[i]...) // not nil: a known one
 	}
 	return nil
 }
@@ -173,8 +172,8 @@ func orNull(r json.RawMessage) json.RawMessage {
 	return r
 }
 
-func (g *GraphModel) addNode(i int, raw rawNode) error {
-	n := GraphNode{Name: raw.Name}
+func (g *Graph) addNode(i int, raw rawNode) error {
+	n := Node{Name: raw.Name}
 	for _, e := range raw.Inputs {
 		entry, err := g.entry(e, i)
 		if err != nil {
@@ -204,7 +203,7 @@ func (g *GraphModel) addNode(i int, raw rawNode) error {
 	return nil
 }
 
-func (n *GraphNode) readAttrs(attrs map[string]any, outputs int) error {
+func (n *Node) readAttrs(attrs map[string]any, outputs int) error {
 	n.Func, _ = attrs["func_name"].(string)
 	if n.Func == "" {
 		return errors.New("it has no func_name")
@@ -233,7 +232,7 @@ func (n *GraphNode) readAttrs(attrs map[string]any, outputs int) error {
 }
 
 // entry converts [node, output] to an entry's number; the node must be one of the first limit nodes.
-func (g *GraphModel) entry(e rawEntry, limit int) (int, error) {
+func (g *Graph) entry(e rawEntry, limit int) (int, error) {
 	if len(e) != 2 && len(e) != 3 {
 		return 0, fmt.Errorf("%.40v is not an entry", []int(e))
 	}
@@ -251,7 +250,7 @@ func (g *GraphModel) entry(e rawEntry, limit int) (int, error) {
 }
 
 // checkArgs returns an error unless the arguments are exactly the nodes without a function, each once.
-func (g *GraphModel) checkArgs() error {
+func (g *Graph) checkArgs() error {
 	seen, names := map[int]bool{}, map[string]bool{}
 
 	for _, n := range g.Args {
