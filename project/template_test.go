@@ -513,7 +513,10 @@ func TestOwnTemplateFails(t *testing.T) {
 			"src/kiln.c", "#include \"hal.h\"\n", ": {zephyr_board}", `the header is in folder "hal" of the project`,
 			"CMakeLists.txt: target_include_directories(app PRIVATE hal)",
 		},
-		{"src/kiln.c", "int x = y;\n", ":", "src/kiln.c is a copy: change it in template kiln", " sh -c : && "},
+		{
+			"src/kiln.c", "int x = y;\n", ":", "src/kiln.c is a copy: change it where it comes from (template kiln,",
+			" sh -c : && ",
+		},
 		{"src/kiln.c", "#include \"end.h\"\n", ":", "In file included from ", " sh -c : && "},
 	} {
 		home := filepath.Join(t.TempDir(), "a folder")

@@ -458,7 +458,8 @@ func TestNotes(t *testing.T) {
 		{"generated", templatefile.ConfigFile + ":1:1: error: no", "!is a copy"},
 		{
 			"a copy", "src/a.c:1:1: error: no",
-			"src/a.c is a copy: change it in template t, or beside the board file, and generate again",
+			"src/a.c is a copy: change it where it comes from (template t, a library, or beside the board file), and " +
+				"generate again",
 		},
 		{"an own file", "src/own.c:1:1: error: no", "!is a copy"},
 		{"a copy of the model", "model/codegen/lib0.c:1:1: error: no", "!is a copy"},

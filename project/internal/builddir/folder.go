@@ -192,8 +192,8 @@ func (b *Build) copied(message string) string {
 		return ""
 	}
 
-	return "\n" + name + " is a copy: change it in template " + b.State.Template.Name +
-		", or beside the board file, and generate again"
+	return "\n" + name + " is a copy: change it where it comes from (template " + b.State.Template.Name +
+		", a library, or beside the board file), and generate again"
 }
 
 var (
