@@ -11,26 +11,18 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/magefile/mage/mg"
-
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 )
 
-// Completion holds the targets with which shells complete what is typed: docs/command-line.md.
-type Completion mg.Namespace
+// Completion prints a script with which bash, fish or zsh completes what is typed.
+func Completion(ctx context.Context, shell string) error { return doCompletion(ctx, shell) }
 
-// Bash prints a script for bash.
-func (Completion) Bash(ctx context.Context) error { return complete(ctx, "bash") }
-
-// Zsh prints a script for zsh.
-func (Completion) Zsh(ctx context.Context) error { return complete(ctx, "zsh") }
-
-// Fish prints a script for fish.
-func (Completion) Fish(ctx context.Context) error { return complete(ctx, "fish") }
+var doCompletion = namedTarget("completion", complete)
 
 //go:embed completion.tmpl
 var completionText string
@@ -41,19 +33,22 @@ type completions struct {
 	OfBoards                 string // targets whose argument is a board, separated by |
 }
 
-func complete(ctx context.Context, shell string) error {
-	return do(ctx, "completion:"+shell, func(ctx context.Context, c *console.Console, _ struct{}) error {
-		w, err := completionsOf(ctx, c)
-		if err != nil {
-			return err
-		}
-		var script bytes.Buffer
-		if err := template.Must(template.New("").Parse(completionText)).ExecuteTemplate(&script, shell, w); err != nil {
-			return err
-		}
-		c.Printf("%s", strings.TrimSpace(script.String()))
-		return nil
-	})
+func complete(ctx context.Context, c *console.Console, _ struct{}, shell string) error {
+	if !slices.Contains([]string{"bash", "fish", "zsh"}, shell) {
+		return failure.New(failure.Config, "name bash, fish or zsh", "completion: there is no script for the shell %q", shell)
+	}
+
+	w, err := completionsOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	var script bytes.Buffer
+	if err := template.Must(template.New("").Parse(completionText)).ExecuteTemplate(&script, shell, w); err != nil {
+		return err
+	}
+
+	c.Printf("%s", strings.TrimSpace(script.String()))
+	return nil
 }
 
 // completionsOf lists the targets of this program's magefile, the boards of the search path and the names in desk.json.

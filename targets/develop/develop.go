@@ -15,28 +15,28 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 )
 
-// Test runs the Go and C tests and the examples; about 10 minutes on two cores.
+// Test runs boardsmith's own Go and C tests and examples; about 10 minutes on two cores.
 func Test(ctx context.Context) error { return do(ctx, "test", (*repository).test) }
 
 // TEST contains the longer tests. Its name is in capitals because a package cannot have both a function and a type with
 // the name Test; mage shows and accepts them as test:full and test:soak.
 type TEST mg.Namespace
 
-// Full runs the tests with six times as many cases, and all other checks. These are lint, every fuzz target for
+// Full runs boardsmith's own tests with six times as many cases, and all other checks. These are lint, every fuzz target for
 // FUZZTIME, other releases of Debian, and benchmarks.
 func (TEST) Full(ctx context.Context) error { return do(ctx, "test:full", (*repository).testFull) }
 
-// Soak runs the tests with all cases, without a limit, and fuzzes for FUZZTIME.
+// Soak runs boardsmith's own tests with all cases, without a limit, and fuzzes for FUZZTIME.
 func (TEST) Soak(ctx context.Context) error { return do(ctx, "test:soak", (*repository).testSoak) }
 
-// Lint checks the sources by compilers, linters and formatters. These are vet for three systems, staticcheck, deadcode,
+// Lint checks boardsmith's own sources by compilers, linters and formatters. These are vet for three systems, staticcheck, deadcode,
 // gofumpt, cppcheck and clang-format.
 func Lint(ctx context.Context) error { return do(ctx, "lint", (*repository).lint) }
 
-// Bench measures speed and prints it next to its goals.
+// Bench measures boardsmith's own speed and prints it next to its goals.
 func Bench(ctx context.Context) error { return do(ctx, "bench", (*repository).bench) }
 
-// Figures measures the runtime, firmware and builds, and writes docs/figures.md.
+// Figures measures boardsmith's own runtime, firmware and builds, and writes docs/figures.md.
 func Figures(ctx context.Context) error { return do(ctx, "figures", (*repository).figures) }
 
 // A repository is boardsmith's own, in the console's working folder.
