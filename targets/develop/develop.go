@@ -22,15 +22,15 @@ func Test(ctx context.Context) error { return do(ctx, "test", (*repository).test
 // the name Test; mage shows and accepts them as test:full and test:soak.
 type TEST mg.Namespace
 
-// Full runs boardsmith's own tests with six times as many cases, and all other checks. These are lint, every fuzz target for
-// FUZZTIME, other releases of Debian, and benchmarks.
+// Full runs boardsmith's own tests with six times as many cases, and all other checks. These are lint, every fuzz
+// target for FUZZTIME, other releases of Debian, and benchmarks.
 func (TEST) Full(ctx context.Context) error { return do(ctx, "test:full", (*repository).testFull) }
 
 // Soak runs boardsmith's own tests with all cases, without a limit, and fuzzes for FUZZTIME.
 func (TEST) Soak(ctx context.Context) error { return do(ctx, "test:soak", (*repository).testSoak) }
 
-// Lint checks boardsmith's own sources by compilers, linters and formatters. These are vet for three systems, staticcheck, deadcode,
-// gofumpt, cppcheck and clang-format.
+// Lint checks boardsmith's own sources by compilers, linters and formatters. These are vet for three systems,
+// staticcheck, deadcode, gofumpt, cppcheck and clang-format.
 func Lint(ctx context.Context) error { return do(ctx, "lint", (*repository).lint) }
 
 // Bench measures boardsmith's own speed and prints it next to its goals.
