@@ -28,7 +28,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper"
-	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
@@ -77,13 +76,12 @@ func TestFlashSurvivesKill(t *testing.T) {
 	for _, tool := range programmers() {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
-			shelf := reservedShelf(t)
-			first := deskWith(t, shelf, "microbit", tool)
+			first := newDesk(t, "microbit", tool)
 			images := [2]*image.Image{
 				first.image(boards.Options{}),
 				first.image(boards.Options{OperatorOpt: "O0"}),
 			}
-			first.mustFlash(images[0])
+			first.startFlashed(images[0])
 			first.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{}})
 			lines := first.linesOf(images[1])
 			transfers := int(first.request(chipkeeper.Request{Do: "status"}).Transfers)
@@ -92,7 +90,7 @@ func TestFlashSurvivesKill(t *testing.T) {
 			t.Logf("%d points; %d lines and %d transfers in a flash", len(points), lines, transfers)
 			desks := []*desk{first}
 			for drawn.InFull() && len(desks) < killDesks {
-				desks = append(desks, deskWith(t, shelf, "microbit", tool))
+				desks = append(desks, newDesk(t, "microbit", tool))
 			}
 			next := make(chan killPoint, len(points))
 			for _, k := range points {
@@ -105,8 +103,12 @@ func TestFlashSurvivesKill(t *testing.T) {
 			for _, d := range desks {
 				running.Go(func() {
 					d.env.Log = nil
-					d.mustFlash(images[0])
-					n := 0
+					n := 0 // what the desk holds
+					if d == first {
+						n = 1
+					} else {
+						d.startFlashed(images[0])
+					}
 					for k := range next {
 						n++
 						began := time.Now()
@@ -144,7 +146,7 @@ func TestLeaseOutlastsKilledHost(t *testing.T) {
 	d := newDesk(t, "microbit", "openocd")
 	one, two := d.image(boards.Options{}),
 		d.image(boards.Options{OperatorOpt: "O0"})
-	d.mustFlash(one)
+	d.startFlashed(one)
 	real, err := programmerPath("openocd")
 	must(t, err)
 	bin := t.TempDir()
@@ -209,28 +211,6 @@ func allCutPoints() (all []killPoint) {
 		all = append(all, killPoint{erasingCut, n + 1}, killPoint{programmedCut, n*n + 1})
 	}
 	return all
-}
-
-// reservedPage is the first reserved page of the test's microbit.
-const reservedPage = 240
-
-// newReservedDesk returns a desk with a microbit whose boot loader's region is at the end of its flash.
-func newReservedDesk(t *testing.T, tool string) *desk {
-	t.Helper()
-	return deskWith(t, reservedShelf(t), "microbit", tool)
-}
-
-// reservedShelf returns a search path with that board.
-func reservedShelf(t *testing.T) string {
-	t.Helper()
-	text := readFile(t, filepath.Join("..", "boards", "microbit.json"))
-	board := strings.Replace(string(text), `"flash": {"programmer": "none"}`, flashers["microbit"], 1)
-	board = strings.Replace(board, `"inherits": "chip/nrf51822",`, `"inherits": "chip/nrf51822", "replaces": true, "memory": [
-    {"name": "flash", "origin": "0x00000000", "size": "0x0003C000", "exec": true, "nonvolatile": true, "sectors": [{"count": 240, "size": 1024}], "erase_cycles": 20000},
-    {"name": "bootloader", "origin": "0x0003C000", "size": "0x00004000", "nonvolatile": true, "reserved": true, "sectors": [{"count": 16, "size": 1024}]},
-    {"name": "ram", "origin": "0x20000000", "size": "0x00004000", "exec": true}
-  ],`, 1)
-	return boardstest.Shelf(t, map[string]string{"microbit.json": board})
 }
 
 // mustFlash flashes the image, undisturbed, and fails unless the chip holds it and answers.
@@ -429,9 +409,8 @@ func TestEmulatorKilled(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, "microbit", "openocd")
 			i := d.image(boards.Options{})
+			d.startFlashed(i)
 			dev := d.attach()
-			_, err := dev.Flash(t.Context(), i)
-			must(t, err)
 			s, err := dev.Open(t.Context(), i)
 			must(t, err)
 			a, err := chipkeeper.Ask(t.Context(), device.EmulatedDir(d.state, d.board), chipkeeper.Request{Do: "status"})

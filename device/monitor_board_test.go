@@ -8,11 +8,11 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestMonitorShowsStandaloneLines: Monitor of standalone firmware on a board that keeps its image shows the firmware's
@@ -24,7 +24,7 @@ func TestMonitorShowsStandaloneLines(t *testing.T) {
 	dev := d.attach()
 	_, err := dev.Flash(t.Context(), standalone)
 	must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithCancel(testkit.Context(t))
 	defer cancel()
 	var shown []string
 	var record bytes.Buffer

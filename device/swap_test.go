@@ -81,7 +81,7 @@ func TestSilentNewChipGetsOwnEntry(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(boards.Options{})
-	d.mustFlash(i)
+	d.startFlashed(i)
 	first := interruptedEntry(d.onlyEntry(), 3)
 	d.saveEntry(first)
 	d.request(chipkeeper.Request{Do: "swap"})
@@ -107,7 +107,7 @@ func TestSilentSameChipKeepsCounts(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(boards.Options{})
-	d.mustFlash(i)
+	d.startFlashed(i)
 	before := d.onlyEntry()
 	for range 2 {
 		d.saveEntry(interruptedEntry(d.onlyEntry(), 3))
@@ -135,7 +135,7 @@ func TestSilentSameChipKeepsCounts(t *testing.T) {
 // flash must be forced, until it has answered as another chip.
 func TestSilentChipMayBeWorn(t *testing.T) {
 	t.Parallel()
-	d := newReservedDesk(t, "openocd")
+	d := newDesk(t, "microbit", "openocd")
 	path := filepath.Join(d.env.Path[0], "boards", "microbit.json")
 	text := readFile(t, path)
 	writeFile(t, path, strings.Replace(string(text), `"erase_cycles": 20000`, `"erase_cycles": 9`, 1))
@@ -143,7 +143,7 @@ func TestSilentChipMayBeWorn(t *testing.T) {
 		d.image(boards.Options{}),
 		d.image(boards.Options{OperatorOpt: "O0"}),
 	}
-	d.mustFlash(images[0])
+	d.startFlashed(images[0])
 	worn := d.onlyEntry()
 	for n := range worn.Sectors {
 		worn.Sectors[n].Erases = 9
@@ -178,7 +178,7 @@ func TestSwappedErrorAfterFlash(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(boards.Options{})
-	d.mustFlash(i)
+	d.startFlashed(i)
 	first := d.onlyEntry()
 	expected := strings.TrimPrefix(first.Device, "chip:")
 	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{{

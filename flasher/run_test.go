@@ -48,7 +48,7 @@ func wrapped(t *testing.T, tool, script string) func(string) (string, error) {
 func TestExitStatusOfWrapper(t *testing.T) {
 	t.Parallel()
 	onMicrobit(t, func(t *testing.T, b *rig, tool string) {
-		b.conf.Find, b.conf.Timeout = wrapped(t, tool, `TOOL "$@" 2>&1 | tee log`), 30*time.Second
+		b.conf.Find = wrapped(t, tool, `TOOL "$@" 2>&1 | tee log`)
 		p := created(t, tool, b.conf)
 		job := Job{Restart: true}
 		for i := range 3 {
@@ -146,7 +146,10 @@ func TestErasingsThatBegan(t *testing.T) {
 		for _, programmer := range []string{"openocd", "pyocd"} {
 			t.Run(c.name+"/"+programmer, func(t *testing.T) {
 				t.Parallel()
-				conf := Config{Log: hclog.NewNullLogger(), Flash: boards.Flash{Chip: "nrf51"}, Timeout: 2 * time.Second}
+				conf := Config{Log: hclog.NewNullLogger(), Flash: boards.Flash{Chip: "nrf51"}}
+				if strings.Contains(c.tool, "sleep") {
+					conf.Timeout = 2 * time.Second
+				}
 				conf.Find = func(string) (string, error) {
 					if c.tool == "" {
 						return "", failure.Errorf(failure.ToolMissing, "none")
@@ -209,8 +212,7 @@ func TestSharedSerial(t *testing.T) {
 func TestServerHangs(t *testing.T) {
 	t.Parallel()
 	hang := command.Command{Path: "/bin/sh", Args: []string{"-c", "exec sleep 600"}}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := testkit.Context(t)
 	used := func(context.Context) error { return errors.New("used") }
 	err := server{name: gdbServer, command: hang, ready: "ready"}.serve(ctx, 10*time.Millisecond, used)
 	if failure.Of(err) != failure.Timeout || ctx.Err() != nil || !strings.Contains(err.Error(), "hangs") {
@@ -225,7 +227,7 @@ func TestServerPortTaken(t *testing.T) {
 	for _, end := range []string{"echo ready >&2; exec sleep 600", "exit 1"} {
 		serves := command.Command{Path: "/bin/sh", Args: []string{"-c", taken + end}}
 		used := func(context.Context) error { return errors.New("used") }
-		err := server{name: gdbServer, command: serves, ready: "ready"}.serve(t.Context(), 20*time.Second, used)
+		err := server{name: gdbServer, command: serves, ready: "ready"}.serve(t.Context(), time.Hour, used)
 		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "another program listens") {
 			t.Errorf("%s: class %v: %v", end, failure.Of(err), err)
 		}
@@ -239,9 +241,8 @@ func TestServerEnds(t *testing.T) {
 	for _, script := range []string{"echo ready >&2; echo probe gone >&2; exit 1", "echo ready; exit 0"} {
 		ends := command.Command{Path: "/bin/sh", Args: []string{"-c", script}}
 		s := server{name: "RTT server", command: ends, ready: "ready"}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		err := s.serveWatched(ctx, 20*time.Second, func(ctx context.Context) error {
+		ctx := testkit.Context(t)
+		err := s.serveWatched(ctx, time.Hour, func(ctx context.Context) error {
 			<-ctx.Done()
 			return nil
 		})

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -64,9 +63,7 @@ func openRig(t *testing.T, f boards.Flash, base, size uint64) *rig {
 
 func (b *rig) ask(q chipkeeper.Request) chipkeeper.Answer {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	a, err := chipkeeper.Ask(ctx, b.dir, q)
+	a, err := chipkeeper.Ask(testkit.Context(b.t), b.dir, q)
 	if err != nil {
 		b.t.Error(err)
 	}
@@ -321,11 +318,10 @@ func TestInspect(t *testing.T) {
 	})
 }
 
-// Errors name the cause: a difference, a sector that cannot be erased, a probe that vanishes or hangs.
+// Errors name the cause: a difference, a probe that vanishes.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, b *rig, _ Programmer) {
-		b.conf.Timeout = 15 * time.Second
 		p := created(t, b.conf.Flash.Programmer, b.conf)
 		job := Job{Erase: []boards.Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}, Verify: []Segment{b.pattern(0, 0)}}
 		if err := p.Do(t.Context(), job); err != nil {
@@ -414,7 +410,6 @@ func TestCancel(t *testing.T) {
 func TestInterruptsWhileErasing(t *testing.T) {
 	t.Parallel()
 	onMicrobit(t, func(t *testing.T, b *rig, _ string) {
-		b.conf.Timeout = time.Minute
 		p := created(t, b.conf.Flash.Programmer, b.conf)
 		busy := b.pattern(0, 0)
 		entry := uint32(b.base) + 9

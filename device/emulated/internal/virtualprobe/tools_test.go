@@ -185,11 +185,7 @@ func TestLockup(t *testing.T) {
 	if err := c.Load(bad); err != nil {
 		t.Fatal(err)
 	}
-	for start := time.Now(); !c.machine.dead.Load(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(start) > 20*time.Second {
-			t.Fatal("the emulator does not mind")
-		}
-	}
+	await(t, "the emulator's end", c.machine.dead.Load)
 	mustHold(t, c, 0, bad)
 	run(t, "openocd", "-s", jtagScripts(t), "-c",
 		"adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+listen(t, c.serveBitbang)+
