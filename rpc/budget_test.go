@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -46,7 +47,7 @@ func callOnce(ctx context.Context, t *testing.T, s *rpc.Session, name string) er
 }
 
 func TestBudgetIsSentAgainAfterReset(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	var budgets []int64
 	s := opened(t, budgeted(&budgets), rpc.Options{})
 	must(t, s.SetBudget(ctx, 19*time.Millisecond+1))
@@ -67,7 +68,7 @@ func TestOverwrittenBudget(t *testing.T) {
 		var budgets []int64
 		d := faulty(&fault.Record{Reason: fault.ReasonTimeout, WordBytes: 4, Code: code})
 		d.Globals["boardsmith.budget"] = budgeted(&budgets).Globals["boardsmith.budget"]
-		s, ctx := opened(t, d, rpc.Options{}), within(t, 10*time.Second)
+		s, ctx := opened(t, d, rpc.Options{}), testkit.Context(t)
 		if err := s.SetBudget(ctx, 20*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +90,7 @@ func TestEndlessCallEndsBeforeDeadline(t *testing.T) {
 	if !errors.As(err, &faultErr) || faultErr.Record.Reason != fault.ReasonTimeout || faultErr.Function != "endless" {
 		t.Fatalf("got %v", err)
 	}
-	wantError(t, callOnce(within(t, 10*time.Second), t, s, "fail"), failure.Fault)
+	wantError(t, callOnce(testkit.Context(t), t, s, "fail"), failure.Fault)
 }
 
 // TestBudgetFollowsDeadline: the budget is the deadline less the margin, within half the margin.
@@ -150,8 +151,8 @@ func TestInternalCallHasOwnBudget(t *testing.T) {
 	s := opened(t, d, rpc.Options{})
 	ctx := within(t, time.Hour)
 	f := valueOf[rpc.Function](t)(s.Function(ctx, "fail"))
-	_, _ = f.Call(within(t, 10*time.Second))
-	_, _ = valueOf[rpc.Module](t)(s.SystemLib(within(t, 10*time.Second))).Function(ctx, "negate")
+	_, _ = f.Call(testkit.Context(t))
+	_, _ = valueOf[rpc.Module](t)(s.SystemLib(testkit.Context(t))).Function(ctx, "negate")
 	if len(budgets) != 2 || budgets[1] < 1000*1000 {
 		t.Errorf("the device got the budgets %v", budgets)
 	}
@@ -161,7 +162,7 @@ func TestInternalCallHasOwnBudget(t *testing.T) {
 func TestCallsWorkWithoutBudgets(t *testing.T) {
 	d := device()
 	s := opened(t, d, rpc.Options{})
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	f := valueOf[rpc.Function](t)(s.Function(ctx, "echo"))
 	for i := range 3 {
 		if got, err := f.Call(ctx, i); err != nil || got != int64(i) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
@@ -32,7 +33,7 @@ func use(t *testing.T) used {
 	}
 	s := open(t, d, nil)
 	t.Cleanup(func() { close(release) }) // before open's deadline, which waits for the device
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	u := used{Session: s, lib: valueOf[rpc.Module](t)(s.SystemLib(ctx))}
 	u.slow = valueOf[rpc.Function](t)(s.Function(ctx, "slow"))
 	u.negate = valueOf[rpc.Function](t)(u.lib.Function(ctx, "negate"))
@@ -49,7 +50,7 @@ func TestContexts(t *testing.T) {
 	dial := func() *transport.Session {
 		host, other := transporttest.Pair()
 		go func() { _ = (&rpctest.Device{}).Serve(context.Background(), other) }()
-		s, err := transport.Dial(within(t, 10*time.Second), host, transport.SessionOptions{})
+		s, err := transport.Dial(testkit.Context(t), host, transport.SessionOptions{})
 		must(t, err)
 		t.Cleanup(func() { s.Close() })
 		return s
@@ -101,7 +102,7 @@ func TestContexts(t *testing.T) {
 		"Tensor.Array":  func(ctx context.Context) error { _, err := u.tensor.Array(ctx); return err },
 		"Tensor.Free":   u.tensor.Free,
 	})
-	if err := u.tensor.Write(within(t, 10*time.Second), bytes); err != nil {
+	if err := u.tensor.Write(testkit.Context(t), bytes); err != nil {
 		t.Errorf("after contexts that had ended before anything was sent: %v", err)
 	}
 	busy := func() used {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/framing"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -19,7 +20,7 @@ import (
 // 0xff.
 func damages(t *testing.T, s *rpc.Session) int {
 	t.Helper()
-	return valueOf[int](t)(s.Damages(within(t, 10*time.Second)))
+	return valueOf[int](t)(s.Damages(testkit.Context(t)))
 }
 
 func weak(p []byte, at int) {
@@ -54,7 +55,7 @@ func TestCRC32DetectsDamageThatCRC16Misses(t *testing.T) {
 		"to host":   transporttest.ToHost,
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := within(t, 20*time.Second)
+			ctx := testkit.Context(t)
 			hits := 0
 			d := device()
 			s := open(t, d, func(l transport.Link) transport.Link {
@@ -104,7 +105,7 @@ func wholeFrames(d transporttest.Direction, change func([]byte)) func(transportt
 
 // Without damage a copy over a lossy link takes one more request, over a pipe none.
 func TestOnlyLongLossyCopiesAreVerified(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	count := func(wrap func(transport.Link) transport.Link, n int64) int {
 		d := device()
 		s := open(t, d, wrap)
@@ -151,7 +152,7 @@ func damageOne(which int) func(transport.Link) transport.Link {
 // After a damaged copy the content of every tensor is unknown until it is written again, and no function can be
 // called.
 func TestDamagedCopyBlocksCalls(t *testing.T) {
-	ctx := within(t, 20*time.Second)
+	ctx := testkit.Context(t)
 	d := device()
 	d.Damage = "boardsmith: damaged copy at 0x1234"
 	s := open(t, d, damageOne(2))
@@ -190,7 +191,7 @@ func TestDamagedCopyBlocksCalls(t *testing.T) {
 // A request that the device rejects as damaged is sent again; after a damaged answer, only if repeating the request
 // is harmless.
 func TestDamagedRequestIsRepeated(t *testing.T) {
-	ctx := within(t, 20*time.Second)
+	ctx := testkit.Context(t)
 	d := device()
 	d.Damage = "boardsmith: damaged request"
 	count := 0

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
@@ -68,7 +69,7 @@ func (g *gateway) serve(client *stream) error {
 
 func (g *gateway) client(t *testing.T) *rpc.Session {
 	t.Helper()
-	link, err := transport.DialTCP(within(t, 10*time.Second), transport.TCPConfig{Address: g.listener.Address()})
+	link, err := transport.DialTCP(testkit.Context(t), transport.TCPConfig{Address: g.listener.Address()})
 	must(t, err)
 	t.Cleanup(func() { _ = link.Close() })
 	return rpc.New(newStream(link, 1<<20), rpc.Options{})
@@ -88,7 +89,7 @@ func (g *gateway) leave(t *testing.T, client *rpc.Session) {
 // TestGatewayFreesAllOfLostClient uses one device from two clients over TCP, one after the other. What the first one
 // has there when it vanishes is freed, and was lost for this side, too.
 func TestGatewayFreesAllOfLostClient(t *testing.T) {
-	ctx := within(t, 20*time.Second)
+	ctx := testkit.Context(t)
 	d := device()
 	session := opened(t, d, rpc.Options{})
 	g := startGateway(t, session)
@@ -123,14 +124,14 @@ func TestGatewayFreesAllOfLostClient(t *testing.T) {
 }
 
 func one(t *testing.T, s *rpc.Session) *rpc.Tensor {
-	return valueOf[*rpc.Tensor](t)(s.Empty(within(t, 10*time.Second), i8, []int64{1}))
+	return valueOf[*rpc.Tensor](t)(s.Empty(testkit.Context(t), i8, []int64{1}))
 }
 
 // TestDoSplitsCopies copies any length to devices that accept only short messages.
 func TestDoSplitsCopies(t *testing.T) {
 	for name, d := range map[string]*rpctest.Device{"streams": {Streams: true}, "packets of 128": {Packet: 128}} {
 		t.Run(name, func(t *testing.T) {
-			ctx := within(t, 20*time.Second)
+			ctx := testkit.Context(t)
 			g := startGateway(t, opened(t, d, rpc.Options{}))
 			link, err := transport.DialTCP(ctx, transport.TCPConfig{Address: g.listener.Address()})
 			must(t, err)
@@ -169,7 +170,7 @@ func TestDoSplitsCopies(t *testing.T) {
 
 // TestDoRejectsUnsafeRequests: requests that would stop the device or hang a reference firmware are not sent.
 func TestDoRejectsUnsafeRequests(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	d := device()
 	s := opened(t, d, rpc.Options{})
 	for _, code := range []tvmrpc.Code{
@@ -197,7 +198,7 @@ func TestDoRejectsUnsafeRequests(t *testing.T) {
 
 // TestDoAfterReset: a fault names the function that the client called.
 func TestDoAfterReset(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	d := faulty(busFault())
 	d.Globals["crash"] = d.Module["bad"]
 	s := opened(t, d, rpc.Options{})

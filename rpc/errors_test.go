@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -17,7 +17,7 @@ import (
 
 // A device's own error leaves the session as it was.
 func TestDeviceErrorKeepsSession(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	s := open(t, device(), nil)
 	f := valueOf[rpc.Function](t)(s.Function(ctx, "fail"))
 	for range 3 {
@@ -115,7 +115,7 @@ func TestTooLongCallIsNotSent(t *testing.T) {
 		"packets": {Packet: 1024}, "streams": {Packet: 1024, Streams: true}, "long packets": {Packet: 6000, Streams: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := within(t, 10*time.Second)
+			ctx := testkit.Context(t)
 			d.Globals = device().Globals
 			s := open(t, d, nil)
 			f := valueOf[rpc.Function](t)(s.Function(ctx, "echo"))
@@ -137,7 +137,7 @@ func TestTooLongCallIsNotSent(t *testing.T) {
 
 // A tensor whose description alone is too long for a packet cannot be copied.
 func TestTooLongShapeCannotBeCopied(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	d := &rpctest.Device{Packet: 1024}
 	s := open(t, d, nil)
 	tensor := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, slices.Repeat([]int64{1}, 200)))

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -89,15 +90,15 @@ func startFirmware(t testing.TB, path string) *transport.Process {
 
 func session(t testing.TB, link transport.Link) *rpc.Session {
 	t.Helper()
-	s, err := transport.Dial(within(t, 10*time.Second), link, transport.SessionOptions{FrameGap: 50 * time.Millisecond})
+	s, err := transport.Dial(testkit.Context(t), link, transport.SessionOptions{FrameGap: 50 * time.Millisecond})
 	must(t, err)
 	r := rpc.New(s, rpc.Options{})
-	t.Cleanup(func() { _ = r.Close(within(t, 10*time.Second)) })
+	t.Cleanup(func() { _ = r.Close(testkit.Context(t)) })
 	return r
 }
 
 func TestFirmwareRunsOperators(t *testing.T) {
-	ctx := within(t, 30*time.Second)
+	ctx := testkit.Context(t)
 	s := session(t, firmware(t))
 	m := valueOf[rpc.Module](t)(s.SystemLib(ctx))
 	negate := valueOf[rpc.Function](t)(m.Function(ctx, "negate"))
@@ -153,7 +154,7 @@ func TestFirmwareSurvivesNoise(t *testing.T) {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 	}
-	if err := roundTrip(within(t, 10*time.Second), session(t, unclosed{p})); err != nil {
+	if err := roundTrip(testkit.Context(t), session(t, unclosed{p})); err != nil {
 		t.Error(err)
 	}
 }
@@ -180,7 +181,7 @@ func roundTrip(ctx context.Context, s *rpc.Session) error {
 
 // The CRC-32 that real firmware computes detects damage that CRC-16 misses.
 func TestFirmwareCRC32DetectsDamage(t *testing.T) {
-	ctx := within(t, 20*time.Second)
+	ctx := testkit.Context(t)
 	hits := 0
 	s := session(t, transporttest.Tamper(firmware(t), wholeFrames(transporttest.ToDevice, func(p []byte) {
 		if len(p) > 8000 && hits < 2 {
@@ -212,7 +213,7 @@ func TestFirmwareReportsCutFrame(t *testing.T) {
 		for _, n := range []int{64, 8000} {
 			t.Run(fmt.Sprintf("%s of %d", name, n), func(t *testing.T) {
 				device := firmware(t) // built before the time starts
-				ctx := within(t, 20*time.Second)
+				ctx := testkit.Context(t)
 				data := calm(n)
 				copy(data[n/2:], []byte{0xff, 0xff, 0, 0xff, 0xfd})
 				hits := 0
@@ -236,7 +237,7 @@ func TestFirmwareReportsCutFrame(t *testing.T) {
 
 // Killing the firmware during a session is an error, and so are later calls.
 func TestKilledFirmwareEndsSession(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	p := firmware(t)
 	s := session(t, p)
 	f := valueOf[rpc.Function](t)(s.Function(ctx, "runtime.SystemLib"))
@@ -252,7 +253,7 @@ func TestKilledFirmwareEndsSession(t *testing.T) {
 
 // Firmware that resets itself ends the session with ErrTerminated; the same process accepts a new session.
 func TestResetFirmwareAcceptsNewSession(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	p := firmware(t)
 	s := session(t, unclosed{p})
 	f := valueOf[rpc.Function](t)(s.Function(ctx, "tvm.testing.reset_server"))

@@ -9,16 +9,16 @@ import (
 	"reflect"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
 func TestValuesSurviveCall(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	s := open(t, device(), nil)
 	f := valueOf[rpc.Function](t)(s.Function(ctx, "echo"))
 	for _, c := range []struct{ give, want any }{
@@ -74,7 +74,7 @@ func TestValuesSurviveCall(t *testing.T) {
 }
 
 func TestMissingFunctionIsErrNotFound(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	s := open(t, device(), nil)
 	if _, err := s.Function(ctx, "absent"); !errors.Is(err, rpc.ErrNotFound) || failure.Of(err) != failure.Config {
 		t.Errorf("global: %v", err)
@@ -87,7 +87,7 @@ func TestMissingFunctionIsErrNotFound(t *testing.T) {
 }
 
 func TestOperatorComputesOnTensors(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	d := device()
 	s := open(t, d, nil)
 	m := valueOf[rpc.Module](t)(s.SystemLib(ctx))

@@ -3,9 +3,9 @@ package rpc_test
 import (
 	"bytes"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/internal/framing"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -57,7 +57,7 @@ func TestStrayAnswersShiftNoReply(t *testing.T) {
 		"all of these":      func(p []byte) [][]byte { return [][]byte{damaged(p), p, damaged(p), p} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := within(t, 60*time.Second)
+			ctx := testkit.Context(t)
 			d := device()
 			count := 0
 			s := open(t, d, answers(func(p []byte) [][]byte {

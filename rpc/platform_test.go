@@ -6,9 +6,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -46,7 +46,7 @@ var platform = []byte{
 }
 
 func TestPlatformInWordsAndJSON(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	d := device()
 	d.Globals["boardsmith.platform"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
 		return rpctest.Result(tvmrpc.Raw(platform)), nil

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -72,7 +73,7 @@ func wholeSession(ctx context.Context, link transport.Link) error {
 
 // The host still sends, byte for byte, what it sent to real firmware when the session was recorded.
 func TestRequestsMatchRecording(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	if *update {
 		var b bytes.Buffer
 		must(t, wholeSession(ctx, transport.Record(firmware(t), &b)))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
@@ -54,18 +55,18 @@ func opened(t testing.TB, d *rpctest.Device, o rpc.Options) *rpc.Session {
 		defer close(done)
 		_ = d.Serve(context.Background(), device)
 	}()
-	s, err := transport.Dial(within(t, 10*time.Second), host, transport.SessionOptions{})
+	s, err := transport.Dial(testkit.Context(t), host, transport.SessionOptions{})
 	must(t, err)
 	session := rpc.New(s, o)
 	t.Cleanup(func() {
-		_ = session.Close(within(t, 10*time.Second))
+		_ = session.Close(testkit.Context(t))
 		<-done
 	})
 	return session
 }
 
 func TestSessionContinuesAfterFault(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	d := faulty(busFault())
 	s := opened(t, d, rpc.Options{
 		Explain: func(r *fault.Record, called string) fault.Explanation {
@@ -161,7 +162,7 @@ func TestResetWithoutRecord(t *testing.T) {
 		}(), "it has no fault record"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx := within(t, 10*time.Second)
+			ctx := testkit.Context(t)
 			s := opened(t, c.d, rpc.Options{})
 			bad := valueOf[rpc.Function](t)(valueOf[rpc.Module](t)(s.SystemLib(ctx)).Function(ctx, "bad"))
 			_, err := bad.Call(ctx)
@@ -184,7 +185,7 @@ func TestFaultingDeviceEndsEachRequest(t *testing.T) {
 	}
 	d.Globals["boardsmith.fault"], d.Globals["echo"] = loop, loop
 	s := opened(t, d, rpc.Options{})
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	echo := valueOf[rpc.Function](t)(s.Function(ctx, "echo"))
 	if _, err := echo.Call(ctx); !isReset(err, "could not be read") {
 		t.Errorf("got %v", err)
@@ -227,7 +228,7 @@ func TestRedialEndsAtDeadline(t *testing.T) {
 }
 
 func TestPriorFaultIsReported(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	d := faulty(nil)
 	d.Record = rpctest.AppendRecord(nil, busFault())
 	s := opened(t, d, rpc.Options{})
@@ -252,7 +253,7 @@ func TestPriorFaultIsReported(t *testing.T) {
 // TestDamagedFaultRecordIsReadAgain: the answer with the record arrives damaged, and the session reads it again.
 // Firmware that clears the record when it is read still works.
 func TestDamagedFaultRecordIsReadAgain(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	d := faulty(nil)
 	d.Record = rpctest.AppendRecord(nil, busFault())
 	hits := 0
@@ -286,7 +287,7 @@ func echoNumber(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
 
 // TestTimedFunctionIsNamed: a fault during timing names the timed function.
 func TestTimedFunctionIsNamed(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	s := opened(t, faulty(busFault()), rpc.Options{})
 	_, err := valueOf[rpc.Module](t)(s.SystemLib(ctx)).Time(ctx, "bad", rpc.TimeOptions{})
 	var faultErr *fault.Error
@@ -312,7 +313,7 @@ func (p *patchy) Redial(ctx context.Context) error {
 // TestFaultBeforeFailedRedialIsPrior: if Redial fails at first, the next request succeeds, and the fault is not
 // reported for it.
 func TestFaultBeforeFailedRedialIsPrior(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	host, link := transporttest.Pair()
 	done := make(chan struct{})
 	go func() {

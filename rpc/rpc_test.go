@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
@@ -19,7 +20,7 @@ import (
 
 // Each result of a call is freed according to its type, and Close frees the rest, newest first.
 func TestCloseFreesNewestFirst(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	d := device()
 	d.Globals["make"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
 		return rpctest.HandleResult(tvmrpc.TypeModule, 0x8001), nil
@@ -53,7 +54,7 @@ func TestTimeoutEndsSession(t *testing.T) {
 	}
 	s := open(t, d, nil)
 	defer close(release)
-	f := valueOf[rpc.Function](t)(s.Function(within(t, 10*time.Second), "sleep"))
+	f := valueOf[rpc.Function](t)(s.Function(testkit.Context(t), "sleep"))
 	_, err := f.Call(within(t, 30*time.Millisecond))
 	if !errors.Is(err, context.DeadlineExceeded) || failure.Of(err) != failure.Timeout {
 		t.Errorf("got %v", err)
@@ -108,29 +109,29 @@ func TestCancelBetweenRequestsKeepsSession(t *testing.T) {
 		defer close(served)
 		_ = d.Serve(context.Background(), far)
 	}()
-	e := &ending{Session: valueOf[*transport.Session](t)(transport.Dial(within(t, 10*time.Second), host,
+	e := &ending{Session: valueOf[*transport.Session](t)(transport.Dial(testkit.Context(t), host,
 		transport.SessionOptions{}))}
 	s := rpc.New(e, rpc.Options{})
-	tensor := valueOf[*rpc.Tensor](t)(s.Empty(within(t, 10*time.Second), i8, []int64{1000}))
-	must(t, tensor.Write(within(t, 10*time.Second), random(1000)))
+	tensor := valueOf[*rpc.Tensor](t)(s.Empty(testkit.Context(t), i8, []int64{1000}))
+	must(t, tensor.Write(testkit.Context(t), random(1000)))
 	replies := 0
 	for ended := false; !ended; replies++ {
 		var ctx context.Context
-		ctx, e.end = context.WithCancel(within(t, 10*time.Second))
+		ctx, e.end = context.WithCancel(testkit.Context(t))
 		e.left = replies + 1
 		err := tensor.Write(ctx, random(1000))
 		if ended = err == nil; !ended && !errors.Is(err, context.Canceled) {
 			t.Fatalf("ended after reply %d: %v", replies+1, err)
 		}
 		e.left = 0
-		if err := tensor.Write(within(t, 10*time.Second), random(1000)); err != nil {
+		if err := tensor.Write(testkit.Context(t), random(1000)); err != nil {
 			t.Fatalf("the write after one that ended after reply %d: %v", replies+1, err)
 		}
 	}
 	if replies < 3 {
 		t.Errorf("a write of %d requests", replies)
 	}
-	_ = s.Close(within(t, 10*time.Second))
+	_ = s.Close(testkit.Context(t))
 	<-served
 }
 
@@ -147,7 +148,7 @@ func (h held) Send(context.Context, ...[]byte) error {
 
 // Requests from many goroutines do not get mixed up.
 func TestConcurrentCallsGetTheirAnswers(t *testing.T) {
-	ctx := within(t, 20*time.Second)
+	ctx := testkit.Context(t)
 	s := open(t, device(), nil)
 	f := valueOf[rpc.Function](t)(s.Function(ctx, "echo"))
 	var all sync.WaitGroup
@@ -189,7 +190,7 @@ func TestWaitForTurnEndsWithContext(t *testing.T) {
 // A link that is cut after any number of bytes is an error with a class.
 func TestCutLinkIsErrClosed(t *testing.T) {
 	run := func(link transport.Link) error {
-		ctx := within(t, 10*time.Second)
+		ctx := testkit.Context(t)
 		s, err := transport.Dial(ctx, link, transport.SessionOptions{Seed: 1})
 		if err != nil {
 			return err

@@ -49,11 +49,11 @@ func open(t testing.TB, d *rpctest.Device, wrap func(transport.Link) transport.L
 		defer close(done)
 		_ = d.Serve(context.Background(), device)
 	}()
-	s, err := transport.Dial(within(t, 10*time.Second), host, transport.SessionOptions{FrameGap: 50 * time.Millisecond})
+	s, err := transport.Dial(testkit.Context(t), host, transport.SessionOptions{FrameGap: 50 * time.Millisecond})
 	must(t, err)
 	session := rpc.New(s, rpc.Options{})
 	t.Cleanup(func() {
-		_ = session.Close(within(t, 10*time.Second))
+		_ = session.Close(testkit.Context(t))
 		<-done // so that the test may read d
 	})
 	return session

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -19,7 +19,7 @@ import (
 
 // The device's own memory can be read and passed to functions, and is never freed.
 func TestDeviceMemoryIsNeverFreed(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	d := device()
 	at := d.Allocate(4)
 	s := open(t, d, nil)
@@ -35,7 +35,7 @@ func TestDeviceMemoryIsNeverFreed(t *testing.T) {
 }
 
 func TestViewSharesMemory(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	s := open(t, device(), nil)
 	pool := valueOf[*rpc.Tensor](t)(s.Alloc(ctx, 64, 16))
 	view := valueOf[*rpc.Tensor](t)(pool.View(0, f32, []int64{2, 2}))
@@ -63,7 +63,7 @@ func TestCopiesOfAnyLengthArrive(t *testing.T) {
 		"without limit":   {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := within(t, 20*time.Second)
+			ctx := testkit.Context(t)
 			s := open(t, d, nil)
 			for _, n := range []int{0, 1, 69, 70, 1985, 1986, 4096, 100000} {
 				tensor := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{int64(n)}))
@@ -86,7 +86,7 @@ func TestCopiesOfAnyLengthArrive(t *testing.T) {
 
 // Writing 4096 bytes to a device that streams takes one round trip, after one for its abilities.
 func TestStreamedCopyTakesOneRoundTrip(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	d := device()
 	s := open(t, d, nil)
 	tensor := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{4096}))
@@ -110,7 +110,7 @@ func (boundedLink) Bounded() bool { return true }
 
 // Over a link that takes one packet at a time, no message of a copy is longer, also if the device streams.
 func TestBoundedLinkLimitsMessages(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	d := device()
 	d.Packet, d.Streams = 256, true
 	s := open(t, d, func(l transport.Link) transport.Link { return boundedLink{l} })
@@ -128,7 +128,7 @@ func TestBoundedLinkLimitsMessages(t *testing.T) {
 
 // One tensor is written, read and viewed from several goroutines, under the race detector.
 func TestTensorIsSafeForGoroutines(t *testing.T) {
-	ctx := within(t, 20*time.Second)
+	ctx := testkit.Context(t)
 	s := open(t, device(), nil)
 	tensor := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{8}))
 	var all sync.WaitGroup

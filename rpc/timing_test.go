@@ -5,16 +5,16 @@ import (
 	"math"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
 func TestTimeReturnsMeans(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	calls := 0
 	d := device()
 	d.Module["count"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
@@ -66,7 +66,7 @@ func TestStatsOfTimes(t *testing.T) {
 // TimedInterrupts returns a count for each sample of the last measurement, nil where the firmware counts none, and the
 // device's errors.
 func TestTimedInterrupts(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	d := device()
 	if got, err := opened(t, d, rpc.Options{}).TimedInterrupts(ctx); got != nil || err != nil {
 		t.Errorf("of a device without that function: %v, %v", got, err)

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/internal/framing"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -251,7 +252,7 @@ func (h *tvmHost) send(msg []byte) {
 		h.translate(&h.asked)
 		msg = h.asked.Append(msg[:3:3])
 	}
-	if err := h.link.Write(within(h.t, 10*time.Second), h.framer.Append(nil, msg)); err != nil {
+	if err := h.link.Write(testkit.Context(h.t), h.framer.Append(nil, msg)); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -289,7 +290,7 @@ func (h *tvmHost) receive(kind byte) []byte {
 		h.in = h.in[n:]
 		switch ev {
 		case framing.NeedMore:
-			n, err := h.link.Read(within(h.t, 10*time.Second), buf)
+			n, err := h.link.Read(testkit.Context(h.t), buf)
 			if err != nil {
 				h.t.Fatalf("after %v: %v", h.asked.Code, err)
 			}

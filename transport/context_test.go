@@ -7,8 +7,8 @@ import (
 	"context"
 	"os"
 	"testing"
-	"time"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/transport"
@@ -40,7 +40,7 @@ func TestContexts(t *testing.T) {
 	session := func() *transport.Session {
 		host, device := transporttest.Pair()
 		go transporttest.Answer(device)
-		s, err := transport.Dial(within(t, 10*time.Second), host, quick)
+		s, err := transport.Dial(testkit.Context(t), host, quick)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -249,7 +250,7 @@ func TestProcessError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	_, err = p.Read(within(t, 5*time.Second), make([]byte, 1))
+	_, err = p.Read(testkit.Context(t), make([]byte, 1))
 	var e *transport.ProcessError
 	if !errors.As(err, &e) || !errors.Is(err, transport.ErrClosed) {
 		t.Fatalf("got %v", err)
@@ -263,7 +264,7 @@ func TestProcessError(t *testing.T) {
 	if want := "[INFO]  stderr: first line\n[INFO]  stderr: assertion failed: .[1mx > 0\n"; out.String() != want {
 		t.Errorf("logged %q, want %q", out.String(), want)
 	}
-	if err := p.Write(within(t, 5*time.Second), []byte{1}); !errors.As(err, &e) {
+	if err := p.Write(testkit.Context(t), []byte{1}); !errors.As(err, &e) {
 		t.Errorf("write: %v", err)
 	}
 }
@@ -286,7 +287,7 @@ func TestProcessEndedBySignal(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		_, err = p.Read(within(t, 5*time.Second), make([]byte, 1))
+		_, err = p.Read(testkit.Context(t), make([]byte, 1))
 		var e *transport.ProcessError
 		if !errors.As(err, &e) || e.FailureClass() != c.class || e.GaveUp() != c.gaveUp {
 			t.Errorf("%v: %v", signal, err)
@@ -314,7 +315,7 @@ func (l *logBuffer) String() string {
 // Standard error without end or newline neither stops the session nor fills the memory.
 func TestEndlessStderrIsDrained(t *testing.T) {
 	p := start(t, "shout")
-	if err := exchange(within(t, 10*time.Second), p); err != nil {
+	if err := exchange(testkit.Context(t), p); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -343,7 +344,7 @@ func TestCloseEndsProcessGroup(t *testing.T) {
 	}
 	// The child has left, its own child holds the pipes: the link ends all the same.
 	var e *transport.ProcessError
-	if _, err := p.Read(within(t, 5*time.Second), make([]byte, 1)); !errors.As(err, &e) {
+	if _, err := p.Read(testkit.Context(t), make([]byte, 1)); !errors.As(err, &e) {
 		t.Errorf("got %v", err)
 	}
 	p.Close()
@@ -356,7 +357,7 @@ func readPID(t *testing.T, p *transport.Process) int {
 	t.Helper()
 	var text []byte
 	for buf := make([]byte, 64); !slices.Contains(text, '\n'); {
-		n, err := p.Read(within(t, 5*time.Second), buf)
+		n, err := p.Read(testkit.Context(t), buf)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -391,7 +392,7 @@ func TestProcessOutlivesItsThread(t *testing.T) {
 	}()
 	p := <-started
 	time.Sleep(50 * time.Millisecond)
-	if err := exchange(within(t, 5*time.Second), p); err != nil {
+	if err := exchange(testkit.Context(t), p); err != nil {
 		t.Fatal(err)
 	}
 }

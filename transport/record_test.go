@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -24,7 +25,7 @@ func TestReplayNotRead(t *testing.T) {
 	go transporttest.Echo(device)
 	var b bytes.Buffer
 	l := transport.Record(host, &b)
-	ctx := within(t, 5*time.Second)
+	ctx := testkit.Context(t)
 	if err := l.Write(ctx, []byte{1}); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestReplayReadsOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := within(t, 5*time.Second)
+	ctx := testkit.Context(t)
 	if err := r.Write(ctx, []byte{1, 2}); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func record(t *testing.T) string {
 	go transporttest.Answer(device)
 	var b bytes.Buffer
 	r := transport.Record(host, &b)
-	if err := talk(within(t, 5*time.Second), r, 4); err != nil {
+	if err := talk(testkit.Context(t), r, 4); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Close(); err != nil {
@@ -128,10 +129,10 @@ func TestReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := talk(within(t, 5*time.Second), r, 4); err != nil {
+	if err := talk(testkit.Context(t), r, 4); err != nil {
 		t.Error(err)
 	}
-	if n, err := r.Read(within(t, 5*time.Second), nil); n != 0 || err != nil {
+	if n, err := r.Read(testkit.Context(t), nil); n != 0 || err != nil {
 		t.Errorf("read of nothing: %d, %v", n, err)
 	}
 	if err := r.Done(); err != nil {
@@ -157,7 +158,7 @@ func TestReplayReportsDifference(t *testing.T) {
 			}
 			old := quick
 			quick.Seed = c.seed
-			err = talk(within(t, 5*time.Second), r, c.messages)
+			err = talk(testkit.Context(t), r, c.messages)
 			quick = old
 			if err == nil {
 				err = r.Done()

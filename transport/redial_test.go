@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -45,7 +46,7 @@ func TestRedialBeginsNewSession(t *testing.T) {
 				defer close(done)
 				restless(device)
 			}()
-			ctx := within(t, 10*time.Second)
+			ctx := testkit.Context(t)
 			s, err := transport.Dial(ctx, host, quick)
 			if err != nil {
 				t.Fatal(err)
@@ -80,7 +81,7 @@ func TestRedialFails(t *testing.T) {
 		_, err := transporttest.Boot(context.Background(), device, 0)
 		accepted <- err
 	}()
-	s, err := transport.Dial(within(t, 10*time.Second), host, quick)
+	s, err := transport.Dial(testkit.Context(t), host, quick)
 	if err != nil {
 		t.Fatal(err)
 	}

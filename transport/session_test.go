@@ -19,6 +19,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/framing"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/transport"
@@ -95,7 +96,7 @@ func (l *firstWrite) Write(_ context.Context, p []byte) error {
 func TestHandshakeBytes(t *testing.T) {
 	host, device := transporttest.Pair()
 	defer host.Close()
-	ctx := within(t, 5*time.Second)
+	ctx := testkit.Context(t)
 	boot := unhex("fe ff fd 03 00 00 00 00 00 02 66 77")
 	if err := device.Write(ctx, boot); err != nil {
 		t.Fatal(err)
@@ -141,7 +142,7 @@ func TestSessionRoundTrip(t *testing.T) {
 	host, device := transporttest.Pair()
 	defer host.Close()
 	go transporttest.Answer(device)
-	if err := talk(within(t, 5*time.Second), host, 50); err != nil {
+	if err := talk(testkit.Context(t), host, 50); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -286,14 +287,14 @@ func TestCutCableIsCleanError(t *testing.T) {
 	host, device := transporttest.Pair()
 	go transporttest.Answer(device)
 	counted, count := transporttest.Count(host)
-	if err := talk(within(t, 5*time.Second), counted, 3); err != nil {
+	if err := talk(testkit.Context(t), counted, 3); err != nil {
 		t.Fatal(err)
 	}
 	host.Close()
 	for n := range count() {
 		host, device := transporttest.Pair()
 		go transporttest.Answer(device)
-		err := talk(within(t, 5*time.Second), transporttest.CutAfter(n, host), 3)
+		err := talk(testkit.Context(t), transporttest.CutAfter(n, host), 3)
 		if !errors.Is(err, transport.ErrClosed) {
 			t.Fatalf("cut after %d of %d bytes: got %v", n, count(), err)
 		}
@@ -309,7 +310,7 @@ func established(t *testing.T, lossy bool) (*transport.Session, transport.Link) 
 		host, device = transporttest.LossyPair()
 	}
 	t.Cleanup(func() { host.Close() })
-	ctx := within(t, 5*time.Second)
+	ctx := testkit.Context(t)
 	if err := device.Write(ctx, unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b")); err != nil {
 		t.Fatal(err)
 	}
@@ -387,14 +388,14 @@ func TestFrameGap(t *testing.T) {
 	if err := device.Write(context.Background(), answer[:11]); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.Recv(within(t, 5*time.Second))
+	_, err := s.Recv(testkit.Context(t))
 	if !errors.Is(err, transport.ErrDamaged) {
 		t.Fatalf("got %v", err)
 	}
 	if err := device.Write(context.Background(), answer); err != nil {
 		t.Fatal(err)
 	}
-	if msg, err := s.Recv(within(t, 5*time.Second)); err != nil || string(msg) != "ok" {
+	if msg, err := s.Recv(testkit.Context(t)); err != nil || string(msg) != "ok" {
 		t.Errorf("after it: %q, %v", msg, err)
 	}
 }
@@ -430,7 +431,7 @@ func TestDeviceLog(t *testing.T) {
 	defer host.Close()
 	o := quick
 	o.Log = hclog.New(&hclog.LoggerOptions{Output: &out, DisableTime: true})
-	ctx := within(t, 5*time.Second)
+	ctx := testkit.Context(t)
 	input := join(frame(join([]byte{0, 0, 3}, []byte("hi \x1b[2J\xff there\n"))...),
 		unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b"))
 	if err := device.Write(ctx, input); err != nil {
@@ -457,7 +458,7 @@ func TestNoiseEndsInTime(t *testing.T) {
 		if err != nil && failure.Of(err) == failure.Internal && !strings.HasPrefix(err.Error(), "sent ") {
 			t.Errorf("seed %d: error without a class: %v", seed, err)
 		}
-		if err := talk(within(t, 10*time.Second), host, 5); err != nil {
+		if err := talk(testkit.Context(t), host, 5); err != nil {
 			t.Fatalf("seed %d, afterwards: %v", seed, err)
 		}
 		host.Close()

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -19,7 +19,7 @@ import (
 func connect(t *testing.T) (dialled transport.Link, accepted transport.Link) {
 	t.Helper()
 	l := transporttest.Listen(t, "127.0.0.1:0")
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	dialled, err := transport.DialTCP(ctx, transport.TCPConfig{Address: l.Address()})
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestTCPContract(t *testing.T) {
 
 // TestTCPReadsBeforeClose: what the peer had sent before it closed is read first.
 func TestTCPReadsBeforeClose(t *testing.T) {
-	ctx := within(t, 10*time.Second)
+	ctx := testkit.Context(t)
 	dialled, accepted := connect(t)
 	if err := errors.Join(accepted.Write(ctx, []byte("last")), accepted.Close()); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestMissingTCPPeerIsProbeMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, address := range []string{l.Address(), "127.0.0.1", ""} {
-		_, err := transport.DialTCP(within(t, 10*time.Second), transport.TCPConfig{Address: address})
+		_, err := transport.DialTCP(testkit.Context(t), transport.TCPConfig{Address: address})
 		if failure.Of(err) != failure.ProbeMissing || errors.Is(err, transport.ErrClosed) {
 			t.Errorf("%q: %v of class %s", address, err, failure.Of(err))
 		}
@@ -97,7 +97,7 @@ func TestMissingTCPPeerIsProbeMissing(t *testing.T) {
 func TestTCPSession(t *testing.T) {
 	for _, lossy := range []bool{false, true} {
 		l := transporttest.Listen(t, "127.0.0.1:0")
-		ctx := within(t, 10*time.Second)
+		ctx := testkit.Context(t)
 		link, err := transport.DialTCP(ctx, transport.TCPConfig{Address: l.Address(), Lossy: lossy})
 		if err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func TestTCPAdvice(t *testing.T) {
 		{"192.0.2.7", "as host:port"},
 	} {
 		t.Run(c.address, func(t *testing.T) {
-			_, err := transport.DialTCP(within(t, 20*time.Second), transport.TCPConfig{Address: c.address})
+			_, err := transport.DialTCP(testkit.Context(t), transport.TCPConfig{Address: c.address})
 			if errors.Is(err, transport.ErrClosed) || !strings.Contains(failure.Next(err), c.next) {
 				t.Errorf("%v; next step %q, want one with %q", err, failure.Next(err), c.next)
 			}
@@ -170,7 +170,7 @@ func TestTCPPeerClosesAtOnce(t *testing.T) {
 	if err := accepted.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := transport.Dial(within(t, 10*time.Second), dialled, quick)
+	_, err := transport.Dial(testkit.Context(t), dialled, quick)
 	advised := strings.Contains(failure.Next(err), "other client")
 	if failure.Of(err) != failure.Transport || !advised {
 		t.Errorf("%v of class %s, next step %q", err, failure.Of(err), failure.Next(err))
