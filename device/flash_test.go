@@ -149,6 +149,42 @@ func (d *desk) startFlashed(i *image.Image) {
 	must(d.t, d.attach().Close()) // the chip runs
 }
 
+// mustFlash flashes the image, undisturbed, and fails unless the chip holds it and answers.
+func (d *desk) mustFlash(i *image.Image) {
+	d.t.Helper()
+	if err := d.flashAndOpen(i); err != nil {
+		d.t.Error(err)
+	}
+}
+
+func (d *desk) flashAndOpen(i *image.Image) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	b, err := boards.Find(d.board, d.env.Path)
+	if err != nil {
+		return err
+	}
+	dev, err := attach(ctx, b, "", d.env)
+	if err != nil {
+		return fmt.Errorf("attach: %w", err)
+	}
+	defer dev.Close()
+	if _, err := dev.Flash(ctx, i); err != nil {
+		return fmt.Errorf("flash: %w", err)
+	}
+	if err := d.holds(i); err != nil {
+		return err
+	}
+	s, err := dev.Open(ctx, i)
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	if err := s.Close(ctx); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
 // attach leases the board until the test ends.
 func (d *desk) attach() *device.Device {
 	d.t.Helper()

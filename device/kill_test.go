@@ -213,42 +213,6 @@ func allCutPoints() (all []killPoint) {
 	return all
 }
 
-// mustFlash flashes the image, undisturbed, and fails unless the chip holds it and answers.
-func (d *desk) mustFlash(i *image.Image) {
-	d.t.Helper()
-	if err := d.flashAndOpen(i); err != nil {
-		d.t.Error(err)
-	}
-}
-
-func (d *desk) flashAndOpen(i *image.Image) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	b, err := boards.Find(d.board, d.env.Path)
-	if err != nil {
-		return err
-	}
-	dev, err := attach(ctx, b, "", d.env)
-	if err != nil {
-		return fmt.Errorf("attach: %w", err)
-	}
-	defer dev.Close()
-	if _, err := dev.Flash(ctx, i); err != nil {
-		return fmt.Errorf("flash: %w", err)
-	}
-	if err := d.holds(i); err != nil {
-		return err
-	}
-	s, err := dev.Open(ctx, i)
-	if err != nil {
-		return fmt.Errorf("open: %w", err)
-	}
-	if err := s.Close(ctx); err != nil {
-		return fmt.Errorf("close: %w", err)
-	}
-	return nil
-}
-
 // checkLedger returns an error if the chip does not contain the image for which the ledger marks it as clean.
 func (d *desk) checkLedger(images [2]*image.Image) error {
 	all, err := ledger.New(filepath.Join(d.state, "ledger")).List()

@@ -110,16 +110,6 @@ func upWithin(t *testing.T, stays time.Duration) (string, chipkeeper.Answer) {
 	return dir, a
 }
 
-// await returns when it is done, or ends the test shortly before the package's time.
-func await(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for ctx := testkit.Context(t); !done(); time.Sleep(10 * time.Millisecond) {
-		if ctx.Err() != nil {
-			t.Fatalf("%s: %v", what, ctx.Err())
-		}
-	}
-}
-
 func gone(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || bytes.Contains(text, []byte(") Z "))

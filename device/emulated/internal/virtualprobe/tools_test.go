@@ -100,6 +100,16 @@ func try(t *testing.T, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
+// await returns when it is done, or ends the test shortly before the package's time.
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for ctx := testkit.Context(t); !done(); time.Sleep(10 * time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatalf("%s: %v", what, ctx.Err())
+		}
+	}
+}
+
 func mustHold(t *testing.T, c *Chip, at int, want []byte) {
 	t.Helper()
 	got, err := c.Flash()
