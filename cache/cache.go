@@ -43,15 +43,15 @@ type Cache struct {
 // Options configure a cache. The zero value is the usual one.
 type Options struct {
 	Verify bool  // Get always misses, and Put compares what was built with what is stored: a difference is an error
-	Limit  int64 // size of all entries in bytes; 0 means DefaultLimit
+	Limit  int64 // size of all entries in bytes; 0 means 2 GiB
 }
 
-// DefaultLimit is the default size limit of a cache, in bytes.
-const DefaultLimit = 2 << 30
+// defaultLimit is Options.Limit for 0.
+const defaultLimit = 2 << 30
 
 // New returns the cache in a folder, whose path becomes absolute. The first Put creates the folder.
 func New(dir string, o Options) *Cache {
-	return &Cache{dir: abspath.Of(dir), verify: o.Verify, limit: cmp.Or(o.Limit, DefaultLimit)}
+	return &Cache{dir: abspath.Of(dir), verify: o.Verify, limit: cmp.Or(o.Limit, defaultLimit)}
 }
 
 // DefaultDir returns the user's cache folder: BOARDSMITH_HOME/cache if that variable is set, else boardsmith in

@@ -42,8 +42,13 @@ type Folder struct {
 }
 
 // Borrow returns a folder of the key that nobody uses, a new one if all are in use. If the last user was killed or did
-// not return it, or if the cache verifies, the folder is empty.
+// not return it, or if the cache verifies, the folder is empty. That of a nil cache is a temporary one, which Return
+// and Discard remove.
 func (c *Cache) Borrow(k cachekey.Key) (*Folder, error) {
+	if c == nil {
+		return temporary()
+	}
+
 	dir := filepath.Join(c.dir, keptFolder, hex.EncodeToString(k[:]))
 	for n := range maxFolders {
 		path := filepath.Join(dir, strconv.Itoa(n))
@@ -66,8 +71,7 @@ func (c *Cache) Borrow(k cachekey.Key) (*Folder, error) {
 	return nil, fmt.Errorf("cache: %d builds use %s", maxFolders, dir)
 }
 
-// Temporary returns an empty folder outside of any cache, which Return and Discard remove.
-func Temporary() (*Folder, error) {
+func temporary() (*Folder, error) {
 	around, err := scratch.Make("boardsmith-build-")
 	if err != nil {
 		return nil, fmt.Errorf("a build folder: %w", err)

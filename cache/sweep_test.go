@@ -161,7 +161,7 @@ func TestLeftovers(t *testing.T) {
 	if err := os.Chtimes(old, then, then); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := c.GC(DefaultLimit); err != nil || s.Entries != 1 {
+	if s, err := c.GC(defaultLimit); err != nil || s.Entries != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if _, err := os.Stat(old); err == nil {

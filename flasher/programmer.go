@@ -109,8 +109,8 @@ type Config struct {
 	output func(line string) // receives the tool's output; nil: dropped
 	extras extras
 
-	// Timeout limits one job; 0 means a time that depends on its size.
-	Timeout time.Duration
+	// limit is the longest time of one job; 0 means a time that depends on its size.
+	limit time.Duration
 }
 
 // Extras are settings of a Zephyr build that board files do not have.
@@ -172,8 +172,8 @@ const (
 )
 
 func (c Config) timeout(j Job) time.Duration {
-	if c.Timeout > 0 {
-		return c.Timeout
+	if c.limit > 0 {
+		return c.limit
 	}
 
 	// The two lists stay as they are: append has no room in the first.
@@ -186,8 +186,8 @@ func (c Config) timeout(j Job) time.Duration {
 }
 
 func (c Config) readTimeout(ranges []Range) time.Duration {
-	if c.Timeout > 0 {
-		return c.Timeout
+	if c.limit > 0 {
+		return c.limit
 	}
 
 	bytes := uint64(0)

@@ -109,7 +109,7 @@ func TestSerialIsNoAddress(t *testing.T) {
 	for _, serial := range []string{"remote:" + l.Addr().String(), "--version", "-x"} {
 		c := Config{
 			Build: build, Find: testkit.FindTool, Log: hclog.NewNullLogger(), Flash: boards.Flash{Chip: "nrf51"},
-			Probe: Probe{Serial: serial}, Timeout: 10 * time.Second,
+			Probe: Probe{Serial: serial}, limit: 10 * time.Second,
 		}
 		for name, p := range map[string]Programmer{"pyocd": newPyOCD(c), "west": created(t, "west", c)} {
 			_, read := p.(flashReader).Read(t.Context(), []Range{{0, 4}})

@@ -148,7 +148,7 @@ func TestErasingsThatBegan(t *testing.T) {
 				t.Parallel()
 				conf := Config{Log: hclog.NewNullLogger(), Flash: boards.Flash{Chip: "nrf51"}}
 				if strings.Contains(c.tool, "sleep") {
-					conf.Timeout = 2 * time.Second
+					conf.limit = 2 * time.Second
 				}
 				conf.Find = func(string) (string, error) {
 					if c.tool == "" {
@@ -266,7 +266,7 @@ func TestTimeLimits(t *testing.T) {
 	if got, want := (Config{}).readTimeout([]Range{{Size: 5 << 10}}), (30+5)*time.Second; got != want {
 		t.Errorf("reading may take %v, not %v", got, want)
 	}
-	if got := (Config{Timeout: time.Second}).timeout(job); got != time.Second {
+	if got := (Config{limit: time.Second}).timeout(job); got != time.Second {
 		t.Errorf("a job may take %v", got)
 	}
 }

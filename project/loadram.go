@@ -61,7 +61,7 @@ func (p *Project) Resident(ctx context.Context, dir string, from Spec) (*Project
 		return nil, err
 	}
 
-	blank, err := FunctionArchive(nil, nil)
+	blank, err := Operators{}.Archive()
 	if err != nil {
 		return nil, err
 	}

@@ -28,13 +28,6 @@ func ReadOperators(module []byte) (Operators, error) { return ramlink.ReadModule
 // of their names, so that sources find headers as they do in firmware.
 func OperatorsOf(m *mlf.Model) Operators { return ramlink.CodeOf(m) }
 
-// FunctionArchive returns an archive of packed functions that its files define, in its folders for code: NAME=SYMBOL is
-// registered under another name than its symbol's. Its one operator does nothing. Firmware of no function is there for
-// what is loaded into RAM.
-func FunctionArchive(functions []string, files []mlf.File) (*mlf.Archive, error) {
-	return ramlink.FunctionArchive(functions, files)
-}
-
 // OperatorLinker reads from the tools, once, what linking for the RAM of the project's firmware requires. Operators may
 // call functions of the project's libraries, which are linked into each program. Errors: *failure.MissingToolError,
 // *ToolError; of class config if the template does not support it, or if the project has libraries and was not built.

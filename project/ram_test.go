@@ -594,7 +594,7 @@ func TestResidentBesideRAM(t *testing.T) {
 		[]string{"host", "mps2_an385", "mps2_an500", "qemu_riscv32", "qemu_riscv64"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			needBoardTools(t, board, nil)
-			blank, err := FunctionArchive(nil, nil)
+			blank, err := Operators{}.Archive()
 			must(t, err)
 			spec := Spec{Board: board, Archive: blank, Options: ramOptions(board)}
 			l := linkerOf(t, generated(t, spec, testEnv()))

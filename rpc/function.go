@@ -84,6 +84,9 @@ func (s *Session) SystemLib(ctx context.Context) (Module, error) {
 	return m, nil
 }
 
+// Session returns the session that the module was loaded in; nil for the zero value.
+func (m Module) Session() *Session { return m.session }
+
 // Function looks up a function of the module. Errors: ErrNotFound; those of a request.
 func (m Module) Function(ctx context.Context, name string) (Function, error) {
 	if err := m.enter(ctx); err != nil {

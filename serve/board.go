@@ -23,11 +23,12 @@ type Board interface {
 	// are C files or objects, or which is in model library format, with which AutoTVM's module loader begins a session
 	// (TVM 0.9 to 0.18, rpc_tcp.md §5.4); or a single ELF object. It is hostile: its members are checked before a compiler
 	// runs, and no error has a line of another file.
-	// The session is that of Open, with its tensors, if the module fits into RAM. Otherwise it is a new session, and
-	// what was on the board is lost. The functions of Module have the names that clients look up ("main",
+	// The module's session is that of Open, with its tensors, if it fits into RAM. Otherwise it is a new session, and what
+	// was on the board is lost. The module is valid until the next Load that returns another session, or Release; the
+	// caller may Unlink it. Its functions have the names that clients look up ("main",
 	// "__tvm_main__", "default_function"), with the ABI hidden: an operator's error text is the error of the call.
 	// Another Load may unlink earlier modules if they do not fit beside the new one.
-	Load(ctx context.Context, archive []byte) (Loaded, error)
+	Load(ctx context.Context, archive []byte) (rpc.Module, error)
 
 	// Release ends the use by a client: it frees the tensors and modules of the session, which is not valid any more, and
 	// within a second or two restores a board that is stuck, so that the next Open succeeds at once.
@@ -35,10 +36,4 @@ type Board interface {
 
 	// Close releases the device.
 	Close() error
-}
-
-// A Loaded is a module on a board. It is valid until the next Load that returns another session, or Release.
-type Loaded struct {
-	Session *rpc.Session
-	Module  rpc.Module // of Session; the caller may Unlink it
 }

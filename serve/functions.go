@@ -17,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
+	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // An ownFunction is a function of the server.
@@ -99,7 +100,7 @@ func loadModule(ctx context.Context, q *session, args []tvmrpc.Value) (*tvmrpc.P
 		return nil, err
 	}
 
-	h, err := q.load(ctx, func(ctx context.Context) (Loaded, error) { return q.server.board.Load(ctx, data) })
+	h, err := q.load(ctx, func(ctx context.Context) (rpc.Module, error) { return q.server.board.Load(ctx, data) })
 	return resultReply(tvmrpc.TypeModule, tvmrpc.Opaque(h)), err
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/serve"
 )
 
@@ -24,7 +25,7 @@ type countedBoard struct {
 	loaded []string
 }
 
-func (b *countedBoard) Load(ctx context.Context, archive []byte) (serve.Loaded, error) {
+func (b *countedBoard) Load(ctx context.Context, archive []byte) (rpc.Module, error) {
 	b.mu.Lock()
 	b.loaded = append(b.loaded, string(archive))
 	b.mu.Unlock()

@@ -99,26 +99,25 @@ func (b *board) Open(ctx context.Context) (*rpc.Session, error) {
 	return b.session, nil
 }
 
-func (b *board) Load(ctx context.Context, archive []byte) (serve.Loaded, error) {
+func (b *board) Load(ctx context.Context, archive []byte) (rpc.Module, error) {
 	b.mu.Lock()
 	b.loaded = append(b.loaded, string(archive))
 	b.mu.Unlock()
 	if bytes.HasPrefix(archive, []byte("bad")) {
-		return serve.Loaded{}, failure.Errorf(failure.Compile, "lib0.c: no such operator")
+		return rpc.Module{}, failure.Errorf(failure.Compile, "lib0.c: no such operator")
 	}
 	if string(archive) == "endless" {
 		<-ctx.Done()
-		return serve.Loaded{}, failure.Stopped(ctx, "compile lib0.c")
+		return rpc.Module{}, failure.Stopped(ctx, "compile lib0.c")
 	}
 	if string(archive) == "new session" {
 		b.drop()
 	}
 	s, err := b.Open(ctx)
 	if err != nil {
-		return serve.Loaded{}, err
+		return rpc.Module{}, err
 	}
-	m, err := s.SystemLib(ctx)
-	return serve.Loaded{Session: s, Module: m}, err
+	return s.SystemLib(ctx)
 }
 
 func (b *board) Release(ctx context.Context) error {

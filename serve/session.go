@@ -223,7 +223,7 @@ func (q *session) construct(ctx context.Context, args []tvmrpc.Value) error {
 		return failure.Errorf(failure.Config, "%s: the archive is not bytes", modelSession)
 	}
 
-	h, err := q.load(ctx, func(ctx context.Context) (Loaded, error) {
+	h, err := q.load(ctx, func(ctx context.Context) (rpc.Module, error) {
 		return q.server.board.Load(ctx, args[1].Data)
 	})
 	q.model, _ = q.own[h].(*object) // it stays until the session ends
@@ -241,23 +241,23 @@ func (q *session) limitLoad(ctx context.Context) (limited context.Context, done 
 }
 
 // load loads a module, which does not count as the session's time, takes its session, and returns the module's handle.
-func (q *session) load(ctx context.Context, load func(context.Context) (Loaded, error)) (uint64, error) {
+func (q *session) load(ctx context.Context, load func(context.Context) (rpc.Module, error)) (uint64, error) {
 	q.server.o.emit(Event{Client: q.client, Text: "loading"})
 	ctx, done := q.limitLoad(ctx)
 	defer done()
 
 	// Also after a load that fails, Release must follow.
 	q.used = true
-	l, err := load(ctx)
+	m, err := load(ctx)
 	if err != nil {
 		return 0, err
 	}
 
-	if q.board != nil && q.board != l.Session {
+	if q.board != nil && q.board != m.Session() {
 		q.forget()
 	}
-	q.board = l.Session
-	return q.add(&object{q.board, &module{Module: l.Module}, tvmrpc.TypeModule, uint64(l.Module.Handle())})
+	q.board = m.Session()
+	return q.add(&object{q.board, &module{Module: m}, tvmrpc.TypeModule, uint64(m.Handle())})
 }
 
 // forget records that new firmware replaced what the client had on the board.

@@ -83,7 +83,7 @@ var mayImport = map[string][]string{
 // and variables, without methods and fields. A name that only this module uses belongs to a package in internal.
 var exportedNames = map[string]int{
 	"boards":                25,
-	"cache":                 11,
+	"cache":                 9,
 	"cmodel":                8,
 	"crt":                   1,
 	"device":                22,
@@ -95,18 +95,18 @@ var exportedNames = map[string]int{
 	"measure":               32,
 	"mlf":                   19,
 	"ndarray":               19,
-	"project":               16,
+	"project":               15,
 	"project/release":       5,
 	"project/templatecheck": 4,
 	"rpc":                   23,
 	"rpc/fault":             15,
-	"serve":                 9,
+	"serve":                 8,
 	"templates":             2,
 	"transport":             19,
 	"tune":                  27,
 	"tune/report":           3,
 	"tune/search":           7,
-	"tune/space":            5,
+	"tune/space":            4,
 }
 
 // magefile is the place of boardsmith's own magefile, the package in the root.

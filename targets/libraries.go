@@ -89,7 +89,6 @@ func openCache(c *console.Console) (store *cache.Cache, limit int64, err error) 
 	var v struct {
 		MiB int `var:"CACHE_MIB" default:"2048" range:"0 2147483647" else:" is not a number of MiB"`
 	}
-	limit = cache.DefaultLimit
 	if err = c.Read(&v); err == nil {
 		limit = int64(v.MiB) << 20
 	}

@@ -60,7 +60,7 @@ func childSeconds(t testing.TB) float64 {
 func bound(b testing.TB, board string) float64 {
 	b.Helper()
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(b.TempDir(), cache.Options{})}}
-	blank, err := project.FunctionArchive(nil, nil)
+	blank, err := project.Operators{}.Archive()
 	must(b, err)
 	p, err := builder.Generate(b.Context(), filepath.Join(b.TempDir(), "p"), project.Spec{Board: board, Archive: blank})
 	must(b, err)

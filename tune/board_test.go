@@ -116,7 +116,7 @@ func floats(data []byte) []float32 {
 }
 
 // runModule calls a module's main with random inputs, checks its outputs against the reference, and times it.
-func runModule(t *testing.T, loaded serve.Loaded, o boardOperator) {
+func runModule(t *testing.T, loaded rpc.Module, o boardOperator) {
 	t.Helper()
 	ctx := t.Context()
 	var args []any
@@ -124,12 +124,12 @@ func runModule(t *testing.T, loaded serve.Loaded, o boardOperator) {
 	for i, shape := range o.shapes {
 		array, err := ndarray.Fill(float32Type, shape, uint64(i+1))
 		must(t, err)
-		tensor, err := loaded.Session.NewArray(ctx, array)
+		tensor, err := loaded.Session().NewArray(ctx, array)
 		must(t, err)
 		defer func() { must(t, tensor.Free(ctx)) }()
 		args, inputs = append(args, tensor), append(inputs, floats(array.Data))
 	}
-	f, err := loaded.Module.Function(ctx, "main")
+	f, err := loaded.Function(ctx, "main")
 	must(t, err)
 	_, err = f.Call(ctx, args...)
 	must(t, err)
@@ -141,7 +141,7 @@ func runModule(t *testing.T, loaded serve.Loaded, o boardOperator) {
 			t.Fatalf("output %d: %v, want %v", i, got, want[i])
 		}
 	}
-	samples, err := loaded.Module.Time(ctx, "__tvm_main__", rpc.TimeOptions{Number: 1, Repeat: 2}, args...)
+	samples, err := loaded.Time(ctx, "__tvm_main__", rpc.TimeOptions{Number: 1, Repeat: 2}, args...)
 	if err != nil || len(samples) != 2 {
 		t.Errorf("timing: %v, %v", samples, err)
 	}
@@ -170,7 +170,7 @@ func TestBoard(t *testing.T) {
 				for operator, o := range boardOperators {
 					loaded, err := b.Load(t.Context(), modules[operator+"_"+form])
 					must(t, err)
-					if loaded.Session != session {
+					if loaded.Session() != session {
 						t.Errorf("%s, %s: another session", operator, form)
 					}
 					runModule(t, loaded, o)
@@ -185,7 +185,7 @@ func TestBoard(t *testing.T) {
 			}
 			inFlash, err := b.Load(t.Context(), tarOf(t, "lib0.c", largeModule))
 			must(t, err)
-			if inFlash.Session == session {
+			if inFlash.Session() == session {
 				t.Error("the module does not fit into RAM, but the session is the same")
 			}
 			expectNumber(t, inFlash, "main", 77)
@@ -207,13 +207,13 @@ func loadModel(t *testing.T, b serve.Place) {
 	packed := readFile(t, archives[0])
 	loaded, err := b.Load(t.Context(), packed)
 	must(t, err)
-	f, err := loaded.Module.Function(t.Context(), "__tvm_main__")
+	f, err := loaded.Function(t.Context(), "__tvm_main__")
 	must(t, err)
 	var args []any
 	var out *rpc.Tensor
 	specs := matmuls(t)[0].Args
 	for _, a := range specs {
-		out, err = loaded.Session.Empty(t.Context(), a.DType, a.Shape)
+		out, err = loaded.Session().Empty(t.Context(), a.DType, a.Shape)
 		must(t, err)
 		if a.Data != nil {
 			must(t, out.Write(t.Context(), a.Data))
@@ -252,7 +252,7 @@ func TestBoardWithoutRAM(t *testing.T) {
 				runModule(t, loaded, boardOperators[operator])
 				again, err := b.Load(t.Context(), modules[module])
 				must(t, err)
-				if again.Session != loaded.Session {
+				if again.Session() != loaded.Session() {
 					t.Errorf("%s: the same firmware was started again", module)
 				}
 			}
@@ -360,9 +360,9 @@ int32_t __tvm_ffi_f(void* self, void* args, int32_t num_args, void* result) {
 }
 `
 
-func expectNumber(t *testing.T, loaded serve.Loaded, entry string, want int64) {
+func expectNumber(t *testing.T, loaded rpc.Module, entry string, want int64) {
 	t.Helper()
-	f, err := loaded.Module.Function(t.Context(), entry)
+	f, err := loaded.Function(t.Context(), entry)
 	must(t, err)
 	if got, err := f.Call(t.Context()); err != nil || got != want {
 		t.Errorf("%s: %v, %v, want %d", entry, got, err, want)
@@ -383,7 +383,7 @@ int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {
 }
 `))
 		must(t, err)
-		f, err := loaded.Module.Function(t.Context(), "main")
+		f, err := loaded.Function(t.Context(), "main")
 		must(t, err)
 		if _, err := f.Call(t.Context()); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%d bytes: %v", len(text), err)
@@ -435,7 +435,7 @@ int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {
 }
 `))
 	must(t, err)
-	f, err := loaded.Module.Function(t.Context(), "main")
+	f, err := loaded.Function(t.Context(), "main")
 	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -471,11 +471,11 @@ func TestOperatorsLeaveNoState(t *testing.T) {
 				loaded, err := b.Load(t.Context(), tarOf(t, "lib0.c", processorState+
 					"int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {\n"+body+"}\n"))
 				must(t, err)
-				f, err := loaded.Module.Function(t.Context(), "main")
+				f, err := loaded.Function(t.Context(), "main")
 				must(t, err)
 				got, err := f.Call(t.Context())
 				must(t, err)
-				if loaded.Session != session {
+				if loaded.Session() != session {
 					t.Error("the board was restarted")
 				}
 				return got

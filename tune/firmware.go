@@ -66,7 +66,7 @@ func (f *firmware) open(ctx context.Context, word string) error {
 		return err
 	}
 
-	blank, err := project.FunctionArchive(nil, nil)
+	blank, err := project.Operators{}.Archive()
 	if err != nil {
 		return err
 	}

@@ -143,21 +143,21 @@ func (b *servedBoard) restart(ctx context.Context, cause error) error {
 }
 
 // Load builds a module and loads it, as serve.Board has it. The module may come from anywhere.
-func (b *servedBoard) Load(ctx context.Context, module []byte) (serve.Loaded, error) {
+func (b *servedBoard) Load(ctx context.Context, module []byte) (rpc.Module, error) {
 	o, err := project.ReadOperators(module)
 	if err != nil {
-		return serve.Loaded{}, err
+		return rpc.Module{}, err
 	}
 	session, err := b.Open(ctx)
 	if err != nil {
-		return serve.Loaded{}, err
+		return rpc.Module{}, err
 	}
 
 	sum := sha256.Sum256(module)
 	m, err := b.loadRAM(ctx, session, o, sum)
 	var large *project.FitError
 	if !errors.As(err, &large) || b.o.FlashBatch < 0 {
-		return serve.Loaded{Session: session, Module: m}, err
+		return m, err
 	}
 	return b.loadFlash(ctx, sum, func(ctx context.Context, l *project.OperatorLinker) (*mlf.Archive, error) {
 		return l.ModuleArchive(ctx, o)
@@ -232,13 +232,13 @@ func (b *servedBoard) link(ctx context.Context, s *rpc.Session, o project.Operat
 }
 
 // loadFlash builds firmware with a module, unless that is the last one, and writes it to the board.
-func (b *servedBoard) loadFlash(ctx context.Context, sum digest, archive newArchive) (serve.Loaded, error) {
+func (b *servedBoard) loadFlash(ctx context.Context, sum digest, archive newArchive) (rpc.Module, error) {
 	if b.moduleImage == nil || b.module != sum {
 		b.firmware.building.Lock()
 		defer b.firmware.building.Unlock()
 		i, err := b.firmware.buildImage(ctx, archive)
 		if err != nil {
-			return serve.Loaded{}, err
+			return rpc.Module{}, err
 		}
 		b.moduleImage, b.module = i, sum
 	}
@@ -247,11 +247,9 @@ func (b *servedBoard) loadFlash(ctx context.Context, sum digest, archive newArch
 	b.modules = nil
 	err := b.ensure(ctx, b.layout, b.moduleImage)
 	if err == nil {
-		s := b.session
-		m, err := s.SystemLib(ctx)
-		return serve.Loaded{Session: s, Module: m}, err
+		return b.session.SystemLib(ctx)
 	}
-	return serve.Loaded{}, errors.Join(err, b.restart(ctx, err))
+	return rpc.Module{}, errors.Join(err, b.restart(ctx, err))
 }
 
 // Release begins a new session with the board, which frees all that the last one has there, as serve.Board has it. It

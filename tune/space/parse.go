@@ -145,7 +145,7 @@ func (r *reader) readSource(i int) error {
 
 func (r *reader) readArg(i int) error {
 	a := r.file.Args[i]
-	arg := Arg{Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol}
+	arg := arg{Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol}
 
 	var err error
 	if arg.DType, err = ndarray.ParseDType(a.DType); err != nil {
@@ -193,7 +193,7 @@ func number(d ndarray.DType, text json.Number) ([]byte, error) {
 }
 
 // array returns the content of an array that has the type and the shape of an argument.
-func (r *reader) array(field string, a *arrayFile, of Arg) ([]byte, error) {
+func (r *reader) array(field string, a *arrayFile, of arg) ([]byte, error) {
 	path := r.path(a.File)
 	arrays, err := ndarray.ReadNPZ(path)
 	if err != nil {

@@ -106,7 +106,7 @@ func (w *plainWriter) describe() error {
 }
 
 // add adds argument i.
-func (w *plainWriter) add(i int, a Arg) error {
+func (w *plainWriter) add(i int, a arg) error {
 	name, shape := fmt.Sprintf("argument%d", i), append([]int64{}, a.Shape...)
 
 	v := modelfile.Value{Output: name, DType: a.DType.String(), Shape: shape}

@@ -18,7 +18,7 @@ import (
 func TestPlain(t *testing.T) {
 	s := &Space{
 		Entry: "Scale_2", file: "k.json", Kernel: []mlf.File{{Name: "k.c", Data: []byte("int k;\n")}, {Name: "k.h"}},
-		Args: []Arg{
+		Args: []arg{
 			{DType: dtype(t, "int8"), Shape: []int64{2, 3}, Data: make([]byte, 6)},
 			{DType: dtype(t, "float32"), Data: make([]byte, 4)},
 			{DType: dtype(t, "uint16"), Shape: []int64{6}, Want: make([]byte, 12)},
@@ -48,11 +48,11 @@ func TestPlain(t *testing.T) {
 	}
 
 	testPlainFunction(t, s, cc, dir)
-	for want, a := range map[string]Arg{
+	for want, a := range map[string]arg{
 		"plain C has no type float16": {DType: dtype(t, "float16")}, "no type bool": {DType: dtype(t, "bool")},
 		"an input or an output, not both": {DType: dtype(t, "int8"), Data: []byte{1}, Want: []byte{1}},
 	} {
-		_, err := (&Space{Entry: "k", file: "k.json", Args: []Arg{a}}).Plain()
+		_, err := (&Space{Entry: "k", file: "k.json", Args: []arg{a}}).Plain()
 		wantError(t, err, failure.Config, want)
 	}
 	s.Kernel = append(s.Kernel, mlf.File{Name: "Scale_2_plain.c"})
@@ -76,7 +76,7 @@ func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 	t.Helper()
 	s := *packed
 	s.Entry, s.Function = "", "scale"
-	s.Args = append(slices.Clone(s.Args), Arg{DType: s.Args[0].DType, Data: []byte{3}})
+	s.Args = append(slices.Clone(s.Args), arg{DType: s.Args[0].DType, Data: []byte{3}})
 	s.Kernel = []mlf.File{
 		{Name: "other.c", Data: []byte("int scaled;\n")},
 		{Name: "k.c", Data: []byte("static int scale(const signed char* a, float by, void* b, double* c, signed char d) {\n" +
@@ -113,7 +113,7 @@ func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 // TestPlainHasExamples: model.json names the arguments' content and the tolerance of the outputs.
 func TestPlainHasExamples(t *testing.T) {
 	float32s := dtype(t, "float32")
-	s := &Space{Entry: "k", file: "k.json", Kernel: []mlf.File{{Name: "k.c", Data: []byte("int k;\n")}}, Args: []Arg{
+	s := &Space{Entry: "k", file: "k.json", Kernel: []mlf.File{{Name: "k.c", Data: []byte("int k;\n")}}, Args: []arg{
 		{DType: float32s, Shape: []int64{2}, Data: make([]byte, 8)},
 		{DType: float32s, Shape: []int64{2}, Want: make([]byte, 8), AbsTol: 0.5},
 	}}

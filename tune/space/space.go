@@ -18,7 +18,7 @@ type Space struct {
 	Kernel   []mlf.File
 	Entry    string // C name of the packed function; "" with Function
 	Function string // C name of the plain function (tune.Func); "" with Entry
-	Args     []Arg  // of the function, in order
+	Args     []arg  // of the function, in order
 
 	knobs       []knob         // in the order of the file
 	byName      map[string]int // indices of the knobs
@@ -27,8 +27,8 @@ type Space struct {
 	digest      [32]byte // of the kernel and its arguments
 }
 
-// An Arg describes a tensor. Contents are row-major and little-endian.
-type Arg struct {
+// An arg describes a tensor. Contents are row-major and little-endian.
+type arg struct {
 	DType ndarray.DType
 	Shape []int64
 	Data  []byte // before the call; nil: an output

@@ -46,15 +46,16 @@ type folderRecord struct {
 
 // folder borrows a folder of the cache for the build. Without a usable cache, it is a temporary one.
 func (b *Build) folder() (*cache.Folder, error) {
-	if c := cache.OrDefault(b.Cache); c != nil {
-		f, err := c.Borrow(b.folderKey())
-		if err == nil {
-			return f, nil
-		}
+	f, err := cache.OrDefault(b.Cache).Borrow(b.folderKey())
+	if err != nil {
 		b.Log.Warn("no build folder of the cache can be used", "error", err)
+		return temporary()
 	}
-	return cache.Temporary()
+	return f, nil
 }
+
+// temporary returns an empty folder outside of any cache.
+func temporary() (*cache.Folder, error) { return (*cache.Cache)(nil).Borrow(cachekey.Key{}) }
 
 // folderKey covers everything that build commands do not notice themselves, but for the compiler if only the build
 // finds that; and the contents of what a configure step reads. docs/templates.md has the rule.
@@ -342,7 +343,7 @@ func (b *Build) giveBack(folder *cache.Folder, first map[string]string) {
 
 // anew builds from nothing, in a temporary folder, and calls then.
 func (b *Build) anew(ctx context.Context, then func(in *workdir.Tree) error) error {
-	folder, err := cache.Temporary()
+	folder, err := temporary()
 	if err != nil {
 		return err
 	}

@@ -180,7 +180,7 @@ PACKED(` + doesNothing + `) {
 `
 )
 
-// residentArchive is FunctionArchive with constants, too.
+// residentArchive is Operators.Archive with constants, too.
 func residentArchive(functions []string, constants map[string][]byte, objects []mlf.File) (*mlf.Archive, error) {
 	names := slices.Sorted(maps.Keys(constants))
 	var c strings.Builder
@@ -190,13 +190,11 @@ func residentArchive(functions []string, constants map[string][]byte, objects []
 	return functionArchive(c.String(), slices.Concat(functions, names), objects)
 }
 
-// FunctionArchive returns an archive of packed functions that its files define, in its folders for code: NAME=SYMBOL is
-// registered under another name than its symbol's. Metadata describe an operator of its own, which does nothing.
-func FunctionArchive(functions []string, files []mlf.File) (*mlf.Archive, error) {
-	return functionArchive("", functions, files)
-}
+// Archive returns an archive of Entries and Files alone, which are packed functions and files in an archive's folders
+// for code. Its one operator does nothing. Firmware of no function is there for what is loaded into RAM.
+func (o Operators) Archive() (*mlf.Archive, error) { return functionArchive("", o.Entries, o.Files) }
 
-// functionArchive is FunctionArchive with definitions in C, beside the registry.
+// functionArchive is Operators.Archive with definitions in C, beside the registry.
 func functionArchive(definitions string, functions []string, files []mlf.File) (*mlf.Archive, error) {
 	functions = append([]string{doesNothing}, functions...)
 	var declared, table, names strings.Builder

@@ -45,5 +45,5 @@ func archive(names []string, files ...mlf.File) (*mlf.Archive, error) {
 		}
 		files[i].Name = folder + f.Name
 	}
-	return project.FunctionArchive(names, files)
+	return project.Operators{Entries: names, Files: files}.Archive()
 }
