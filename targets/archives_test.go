@@ -127,17 +127,3 @@ func TestExampleRepository(t *testing.T) {
 		t.Errorf("for another board: %v, without %q:\n%s", err, hint, got)
 	}
 }
-
-// TestEveryTargetHasHelp: the help of a target begins with a paragraph of sentences.
-func TestEveryTargetHasHelp(t *testing.T) {
-	s := openShop(t)
-	for _, target := range []string{
-		"demo", "generate", "build", "flash", "run", "size", "clean", "boards", "board:show", "doctor", "setup",
-	} {
-		output, err := exec.Command(filepath.Join(s.bin, "mage"), "-h", target).CombinedOutput()
-		help, _, _ := strings.Cut(string(output), "\n\n")
-		if err != nil || len(help) < 20 || !strings.HasSuffix(help, ".") {
-			t.Errorf("mage -h %s: %v, %q", target, err, help)
-		}
-	}
-}

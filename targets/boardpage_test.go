@@ -13,8 +13,14 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/examples/samples"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/library"
 	"github.com/boardsmith/boardsmith/internal/modelfile"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -167,15 +173,23 @@ func TestBoardOfPage(t *testing.T) {
 
 // TestBoardOfPageBuilds builds the bundled sample for the board that the page shows first.
 func TestBoardOfPageBuilds(t *testing.T) {
-	blocks := fenced(readDoc(t, "board.md"), "json")
-	if len(blocks) == 0 {
-		t.Fatal("no JSON")
-	}
 	file := filepath.Join(t.TempDir(), "kiln.json")
-	if err := os.WriteFile(file, []byte(blocks[0]), 0o644); err != nil {
+	writeFile(t, file, fenced(readDoc(t, "board.md"), "json")[0])
+	model, err := mlf.Parse(samples.Name, samples.Archive())
+	if err != nil {
 		t.Fatal(err)
 	}
-	sampleUsage(t, file)
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
+	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: file, Archive: model})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if _, err := p.Build(t.Context()); failure.Of(err) == failure.ToolMissing {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestBoardPageNamesEveryDefine compares the page's table of required defines with those of the shipped board files,

@@ -7,12 +7,8 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/boardsmith/boardsmith/boards"
 )
 
 const maxLines = 60 // of a function
@@ -77,27 +73,6 @@ func TestTemporaryFolders(t *testing.T) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "MkdirTemp" {
 				t.Errorf("%s: use scratch.Make instead of os.MkdirTemp", set.Position(n.Pos()))
-			}
-			return true
-		})
-	})
-}
-
-// TestKindsAreNotCompared: code asks the tables of links and programmers what a kind can do, and compares no names.
-func TestKindsAreNotCompared(t *testing.T) {
-	names := slices.Concat(boards.LinkKinds(), boards.Programmers())
-	sources(t, func(_ string, set *token.FileSet, f *ast.File) {
-		ast.Inspect(f, func(n ast.Node) bool {
-			b, ok := n.(*ast.BinaryExpr)
-			if !ok || b.Op != token.EQL && b.Op != token.NEQ {
-				return true
-			}
-			for _, side := range []ast.Expr{b.X, b.Y} {
-				if l, ok := side.(*ast.BasicLit); ok && l.Kind == token.STRING {
-					if name, err := strconv.Unquote(l.Value); err == nil && slices.Contains(names, name) {
-						t.Errorf("%s: compares with the name %q", set.Position(n.Pos()), name)
-					}
-				}
 			}
 			return true
 		})

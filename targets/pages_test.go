@@ -13,6 +13,15 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
+func readDoc(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 // fenced returns the fenced blocks of a page in a language, "" for those without one.
 func fenced(page, language string) (blocks []string) {
 	var block strings.Builder
@@ -56,27 +65,6 @@ func pages(t *testing.T) map[string]string {
 		all[filepath.Base(file)] = string(data)
 	}
 	return all
-}
-
-// generated are the pages that a target writes.
-var generated = []string{"figures.md"}
-
-// TestPagesBegin checks that each page says what it is for and then has an example that a test runs, before its first
-// section.
-func TestPagesBegin(t *testing.T) {
-	for name, page := range pages(t) {
-		if name == "README.md" || slices.Contains(generated, name) {
-			continue
-		}
-		head, _, _ := strings.Cut(page, "\n## ")
-		title, head, _ := strings.Cut(head, "\n")
-		if purpose := strings.TrimSpace(head); !strings.HasPrefix(title, "# ") || strings.HasPrefix(purpose, "<!--") {
-			t.Errorf("docs/%s does not begin with a title and a sentence", name)
-		}
-		if !commands.MatchString(head) && !goText.MatchString(head) {
-			t.Errorf("docs/%s has no example that a test runs before its first section", name)
-		}
-	}
 }
 
 // TestPageCommands runs the commands with which pages begin in a folder that has samples, examples and a go.mod, as the
