@@ -42,7 +42,7 @@ func TestInterrupted(t *testing.T) {
 		{"build", slow, []string{"build"}, "cc1", os.Interrupt},
 		{"build, terminated", slow, []string{"build"}, "cc1", syscall.SIGTERM},
 		{"serve, which builds", slow, []string{"serve"}, "cc1", os.Interrupt},
-	}, 2) {
+	}, 1) {
 		t.Run(c.name, func(t *testing.T) {
 			dir, project := t.TempDir(), filepath.Join("build", "serve", "host", "firmware", "host") // that serve builds
 			mage := func(targets ...string) *exec.Cmd {
@@ -92,7 +92,7 @@ func TestInterrupted(t *testing.T) {
 var dirtyChip = regexp.MustCompile(`"device":"chip:[0-9a-f]+","dirty":true`)
 
 // flashRounds are how many moments of a flash are drawn for TestInterruptedFlash.
-const flashRounds = 2
+const flashRounds = 1
 
 // TestInterruptedFlash stops flashing at drawn moments: only the emulated board still runs, its probe is free
 // immediately, the ledger marks it as dirty if an erase was started, and the next flash repairs it.

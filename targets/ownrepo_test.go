@@ -32,6 +32,7 @@ func TestOwnFunctions(t *testing.T) {
 
 // TestWorkflow runs the commands of the example repository's workflow in a copy of it, but those that install tools.
 func TestWorkflow(t *testing.T) {
+	drawn.OnlyInFull(t, "TestExampleRepository and the stories validate and release")
 	s := openShop(t)
 	for _, tool := range []string{"riscv64-unknown-elf-gcc", "qemu-system-riscv32"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -154,9 +155,7 @@ func TestMeasureWorkflow(t *testing.T) {
 // TestAlias: advice names targets as a magefile imports them: in its folder and, called with such a name, in another
 // one.
 func TestAlias(t *testing.T) {
-	if !drawn.InFull() {
-		t.Skip("only in a full run, as it compiles a magefile: package console finds aliases in a plain one")
-	}
+	drawn.OnlyInFull(t, "the tests of aliases in package console")
 	s := openShop(t)
 	repo := filepath.Join(t.TempDir(), "repo")
 	bin := t.TempDir()

@@ -11,10 +11,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
-// TestSecondReader runs a model on a board whose serial port another program reads, three times: each run ends with an
-// error that names the program. A run with a long TIMEOUT ends at a signal.
+// TestSecondReader runs a model on a board whose serial port another program reads: each run ends with an error that names
+// the program. A run with a long TIMEOUT ends at a signal. A full run repeats this: which of the two readers gets a byte
+// is chance.
 func TestSecondReader(t *testing.T) {
 	s := openShop(t)
 	for _, tool := range []string{"openocd", "arm-none-eabi-gcc", "qemu-system-arm"} {
@@ -116,7 +119,7 @@ func TestSecondReader(t *testing.T) {
 	if code := ends(monitor, new(bytes.Buffer)); code != 0 || !named.MatchString(lines()) {
 		t.Errorf("monitor: status %d\n%s", code, lines())
 	}
-	for range 3 {
+	for range drawn.Count(1, 3) {
 		var output bytes.Buffer
 		cmd := mage(&output, "3s", "run")
 		if err := cmd.Start(); err != nil {

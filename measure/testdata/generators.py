@@ -1,6 +1,6 @@
-"""Models in plain C by generators from PyPI: generators.py FOLDER
+"""Models in plain C by generators from PyPI: generators.py FOLDER MODEL...
 
-Writes a folder for each model, with model.json and its C, and samples.npz: inputs and the outputs that the package's own
+Writes a folder for each model (forest, network, convolution, dense), with model.json and its C, and samples.npz: inputs and the outputs that the package's own
 reference computes, one sample after another. Needs emlearn, scikit-learn, emx-onnx-cgen, onnx and bakenn.
 """
 
@@ -126,7 +126,7 @@ def dense(folder):
     samples(folder, x=x, y=np.stack([bakenn.run_reference(compiled.plan, sample) for sample in x]))
 
 
-for make in forest, network, convolution, dense:
-    to = os.path.join(sys.argv[1], make.__name__)
+for name in sys.argv[2:]:
+    to = os.path.join(sys.argv[1], name)
     os.makedirs(to)
-    make(to)
+    globals()[name](to)

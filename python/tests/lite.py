@@ -2,7 +2,7 @@
 
 The expected outputs are those of TensorFlow Lite's interpreter. Prints the reason if there is none.
 
-usage: lite.py FOLDER
+usage: lite.py FOLDER NAME... (lite_float32, lite_int8)
 """
 
 from __future__ import annotations
@@ -100,10 +100,11 @@ def convolutional(dtype):
     return n.data(n.add("SOFTMAX", [h], (1, 5), lite.SoftmaxOptionsT(1.0), 1 / 256, -128))
 
 
-def main(folder: Path) -> None:
-    """Writes a network in float32 and one in int8."""
-    for dtype in ("float32", "int8"):
-        path, data = folder / f"lite_{dtype}.tflite", convolutional(dtype)
+def main(folder: Path, *names: str) -> None:
+    """Writes a network in each data type."""
+    for name in names:
+        dtype = name.removeprefix("lite_")
+        path, data = folder / f"{name}.tflite", convolutional(dtype)
         path.write_bytes(data)
         report = frontends.from_tflite(path, path.with_suffix(".tar"))
         assert report.verdict.verified, report.verdict
@@ -119,4 +120,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])
