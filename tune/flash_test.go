@@ -278,7 +278,7 @@ func TestReproduceRepeatsResult(t *testing.T) {
 	}
 	_, err := r.Confirm(t.Context(), 1)
 	must(t, err)
-	for _, id := range []string{"one", "on…", "wrong", "wro", "one@flash"} {
+	for _, id := range drawn.Of(t, "IDs", []string{"one", "on…", "wrong", "wro", "one@flash"}, 2) {
 		t.Run(id, func(t *testing.T) {
 			was, is, err := tune.Reproduce(t.Context(), dir, id, desk(t), "", tune.Options{})
 			must(t, err)
@@ -303,6 +303,7 @@ func TestReproduceRepeatsResult(t *testing.T) {
 // TestFinishedRunWritesNoFlash goes on with a run in which nothing is left to measure, on a board that has the firmware
 // of Confirm.
 func TestFinishedRunWritesNoFlash(t *testing.T) {
+	drawn.OnlyInFull(t, "TestConfirmUsesOneImage and TestSchedulesWriteFlashOnce")
 	d, dir := desk(t), t.TempDir()
 	var erases []int
 	for range 2 {

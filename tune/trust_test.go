@@ -65,12 +65,12 @@ func TestOutputsAreCheckedInEveryCall(t *testing.T) {
 }
 
 // TestCandidatesUseTheirArgumentsOnly measures candidates whose outputs are right, or would be with luck, and which use
-// other memory, change their inputs, or skip the computation.
+// other memory, change their inputs, or skip the computation. A full run has all of them on all boards.
 func TestCandidatesUseTheirArgumentsOnly(t *testing.T) {
 	const workspace = "int32_t* w = TVMBackendAllocWorkspace(1, 0, 400, 0, 32); "
 	for _, board := range drawn.Of(t, "hostile candidates", []string{"host", "mps2_an385", "qemu_riscv32"}, 1) {
 		r, _ := opened(t, tune.Options{}, board)
-		for _, c := range []struct{ id, body, want string }{
+		for _, c := range drawn.Of(t, "bodies of hostile candidates", []struct{ id, body, want string }{
 			{"right", right, ""},
 			{"writes behind", right + "out[5] = 7;", "beside its arguments"},
 			{"writes before", right + "out[-1] = 7;", "beside its arguments"},
@@ -100,7 +100,7 @@ func TestCandidatesUseTheirArgumentsOnly(t *testing.T) {
 			},
 			{"wrong in every other call", right + "static int calls; if (calls++ % 2 == 1) out[0] = 9;", "differ"},
 			{"right in the end", right + "volatile int k = 3; (void)k;", ""},
-		} {
+		}, 6) {
 			t.Run(board+"/"+c.id, func(t *testing.T) {
 				result := measured(t, r, operator(c.id, c.body))
 				f := result.Failure
@@ -119,7 +119,7 @@ func TestOutputsThatAreNotComparedHaveGuards(t *testing.T) {
 	const all = "for (int i = 0; i < 4; i++) { out[i] = in[i] * 2; p[i] = 1; q[i] = 2; } "
 	for _, board := range drawn.Of(t, "outputs not compared", []string{"host", "mps2_an385", "qemu_riscv32"}, 1) {
 		r, _ := opened(t, tune.Options{}, board)
-		for _, c := range []struct{ body, want string }{
+		for _, c := range drawn.Of(t, "bodies of outputs not compared", []struct{ body, want string }{
 			{all, ""},
 			{"for (int i = 0; i < 4; i++) out[i] = in[i] * 2;", ""},
 			{all + "p[-2] = 7;", "beside its arguments"},
@@ -132,7 +132,7 @@ func TestOutputsThatAreNotComparedHaveGuards(t *testing.T) {
 			{all + "out[1] += p[3] + q[-1];", "elements differ"},
 			{right + "out[1] += p[3];", "elements differ"},
 			{all + "out[3] = 7;", "elements differ"},
-		} {
+		}, 4) {
 			t.Run(board+"/"+c.body, func(t *testing.T) {
 				o := operator(c.body, "int32_t* p = ((DLTensor*)args[2].v_handle)->data; "+
 					"int32_t* q = ((DLTensor*)args[3].v_handle)->data; (void)p; (void)q; "+c.body)
@@ -159,7 +159,7 @@ func TestOtherInputsMayBeInvalid(t *testing.T) {
 			defer mu.Unlock()
 			texts = append(texts, e.Text)
 		}}, board)
-		for _, c := range []struct {
+		for _, c := range drawn.Of(t, "candidates of invalid inputs", []struct {
 			id, body string
 			works    bool
 		}{
@@ -169,7 +169,7 @@ func TestOtherInputsMayBeInvalid(t *testing.T) {
 			{"crashes with all", "__builtin_trap(); " + right, false},
 			{"wrong with its own", "if (in[1] > in[2]) { return -1; } " + right + "out[1]++;", false},
 			{"works with all", right, true},
-		} {
+		}, 2) {
 			t.Run(board+"/"+c.id, func(t *testing.T) {
 				result := measured(t, r, operator(c.id, c.body))
 				if (result.Failure == nil) != c.works {
