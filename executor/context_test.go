@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/internal/standalone"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -22,14 +23,10 @@ func TestContexts(t *testing.T) {
 	ctx, s := open(t, a)
 	m := a.Models[0]
 	opened, err := executor.Open(ctx, s, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	g := opened.(*executor.Graph)
 	x := &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{1, 2, 3, 4}}
-	if err := g.SetInput(ctx, "x", x); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, g.SetInput(ctx, "x", x))
 	if err := g.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -101,9 +98,7 @@ func meter(t *testing.T) interface {
 	e, err := executor.OpenStandalone(ctx, standalone.New(host, standalone.Options{}), &mlf.Model{
 		Inputs: make([]mlf.Tensor, 1), Outputs: make([]mlf.Tensor, 1),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return e.(interface {
 		RunTimed(ctx context.Context) (standalone.Ticks, error)
 		Stack(ctx context.Context) (standalone.Stack, error)

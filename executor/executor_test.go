@@ -17,6 +17,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -78,31 +79,21 @@ func openOver(t *testing.T, a *mlf.Archive, between func(rpc.Transport) rpc.Tran
 	model := filepath.Join(dir, "model")
 	for _, f := range a.Files {
 		name := filepath.Join(model, filepath.FromSlash(f.Name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, f.Data, 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, f.Data, 0o644)))
 	}
 	compiled, err := compiledRuntime()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	folder := filepath.Join(dir, "build")
-	if err := os.CopyFS(folder, os.DirFS(compiled)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.CopyFS(folder, os.DirFS(compiled)))
 	if err := build(model, folder); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	link, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: filepath.Join(folder, "firmware.elf")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	session, err := transport.Dial(ctx, link, transport.SessionOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s := rpc.New(between(session), rpc.Options{})
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
@@ -115,22 +106,16 @@ func openOver(t *testing.T, a *mlf.Archive, between func(rpc.Transport) rpc.Tran
 func load(t *testing.T, path string) (*mlf.Archive, *mlf.Model) {
 	t.Helper()
 	a, err := mlf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	m, err := a.Model("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return a, m
 }
 
 func arrays(t *testing.T, path string) []ndarray.Named {
 	t.Helper()
 	all, err := ndarray.ReadNPZ(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return all
 }
 
@@ -155,19 +140,13 @@ func runAll(t *testing.T, path string) {
 	a, m := load(t, path)
 	ctx, s := open(t, a)
 	e, err := executor.Open(ctx, s, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	in, out := mlftest.Arrays(path)
 	for _, x := range arrays(t, in) {
-		if err := e.SetInput(ctx, x.Name, x.Array); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, e.SetInput(ctx, x.Name, x.Array))
 	}
 	for range 2 {
-		if err := e.Run(ctx); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, e.Run(ctx))
 		checkOutputs(t, ctx, e, arrays(t, out))
 		samples, err := e.Time(ctx, rpc.TimeOptions{Number: 1, Repeat: 3})
 		if err != nil || len(samples) != 3 || slices.Min(samples) < 0 || slices.Max(samples) > 10 {
@@ -234,26 +213,16 @@ func TestWrongInputNamesRightOne(t *testing.T) {
 	a, m := load(t, sample)
 	ctx, s := open(t, a)
 	e, err := executor.Open(ctx, s, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	i8 := ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}
 	good, err := ndarray.New(i8, 1, 1, 8, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	flat, err := ndarray.New(i8, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	three, err := ndarray.New(i8, 3, 1, 8, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	float, err := ndarray.New(ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}, 1, 1, 8, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, c := range []struct {
 		name       string
 		a          *ndarray.Array
@@ -373,9 +342,7 @@ func graphArchive(t *testing.T, linked bool, storage int) *mlf.Archive {
 		}}
 	}
 	blob, err := mlftest.EncodeParams(params)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	file := func(name, text string) mlf.File { return mlf.File{Name: name, Data: []byte(text)} }
 	return mlftest.Parse(t, file("metadata.json",
 		`{"version": 7, "modules": {"g": {"style": "full-model", "executors": ["graph"], "target": ["c"], "memory": {}}}}`),
@@ -400,21 +367,15 @@ func TestGraphs(t *testing.T) {
 			a := graphArchive(t, c.linked, c.storage)
 			ctx, s := open(t, a)
 			e, err := executor.Open(ctx, s, a.Models[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if fmt.Sprint(e.Inputs(), e.Outputs()) != "[x int8 (2, 2)] [output0 int8 () output1 int8 (2, 2)]" {
 				t.Fatalf("%v -> %v", e.Inputs(), e.Outputs())
 			}
 			x := &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{1, 2, 3, 4}}
-			if err := e.SetInput(ctx, "x", x); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, e.SetInput(ctx, "x", x))
 			x.Data[0] = 99 // the caller may change its own array
 			for range 3 {
-				if err := e.Run(ctx); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, e.Run(ctx))
 				first, err := e.Output(ctx, 0)
 				if err != nil || first.Int(0) != 11 || len(first.Shape) != 0 {
 					t.Errorf("the scalar is %+v, %v", first, err)
@@ -473,17 +434,13 @@ func TestOneAOTExecutor(t *testing.T) {
 	ctx, s := open(t, a)
 	for range 2 {
 		e, err := executor.Open(ctx, s, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		_, err = executor.Open(ctx, s, m)
 		if err == nil || failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "can have one at a time") ||
 			!strings.Contains(failure.Next(err), "close the other executor") {
 			t.Errorf("the second: class %s, next %q, %v", failure.Of(err), failure.Next(err), err)
 		}
-		if err := e.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, e.Close(ctx))
 	}
 }
 
@@ -577,9 +534,7 @@ func TestDamagedCopyNeverYieldsWrongOutput(t *testing.T) {
 		if err := session(); !errors.Is(err, rpc.ErrDamagedCopy) {
 			t.Errorf("every copy from %d on damaged: %v", from, err)
 		}
-		if err := s.AcknowledgeDamage(ctx); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.AcknowledgeDamage(ctx))
 	}
 }
 
@@ -587,9 +542,7 @@ func TestDamagedCopyNeverYieldsWrongOutput(t *testing.T) {
 // An archive with another name is refused with both.
 func TestInputNamesMatchInC(t *testing.T) {
 	a, err := mlf.Open(mlftest.Path(t, "sine.aot_packed"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	files := slices.Clone(a.Files)
 	for i, f := range files {
 		text := strings.ReplaceAll(string(f.Data), `"x" /* name*/`, `"x:0" /* name*/`)
@@ -601,12 +554,8 @@ func TestInputNamesMatchInC(t *testing.T) {
 		t.Fatalf("input %q", got)
 	}
 	e, err := executor.Open(ctx, s, raw.Models[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, e.Close(ctx))
 	other := *raw.Models[0]
 	other.Inputs = slices.Clone(other.Inputs)
 	other.Inputs[0].Name = "y:0"
@@ -620,19 +569,13 @@ func TestInputNamesMatchInC(t *testing.T) {
 func TestErrorWithoutText(t *testing.T) {
 	failing := strings.Replace(mlftest.TinyOperator, "return 0;", "return -1;", 1)
 	a, err := mlf.Open(mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": failing}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx, s := open(t, a)
 	e, err := executor.Open(ctx, s, a.Models[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	in := e.Inputs()[0]
 	zeros := &ndarray.Array{DType: in.DType, Shape: in.Shape, Data: make([]byte, 16)}
-	if err := e.SetInput(ctx, in.Name, zeros); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, e.SetInput(ctx, in.Name, zeros))
 	err = e.Run(ctx)
 	if err == nil || !strings.Contains(err.Error(), "operator twice: ") ||
 		!strings.HasSuffix(err.Error(), "the function returned the error -1 (0xffffffff), without a text") ||

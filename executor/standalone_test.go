@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/standalone"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -51,15 +52,11 @@ func TestRestartInvalidatesTensors(t *testing.T) {
 	x := mlf.Tensor{Name: "x", DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{4}, Bytes: 4}
 	m := &mlf.Model{Inputs: []mlf.Tensor{x}, Outputs: []mlf.Tensor{x}}
 	e, err := executor.OpenStandalone(ctx, standalone.New(host, standalone.Options{}), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	in := &ndarray.Array{DType: x.DType, Shape: x.Shape, Data: []byte{1, 2, 3, 4}}
 	start := func() {
 		t.Helper()
-		if err := e.SetInput(ctx, "x", in); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, e.SetInput(ctx, "x", in))
 		if err := e.Run(ctx); err != nil {
 			t.Fatal(err)
 		}

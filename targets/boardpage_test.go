@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/library"
 	"github.com/boardsmith/boardsmith/internal/modelfile"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
@@ -59,16 +60,11 @@ func TestPagesNameEveryField(t *testing.T) {
 func TestFilesOfPages(t *testing.T) {
 	folder := t.TempDir()
 	text := fenced(readDoc(t, "templates.md"), "json")[0]
-	if err := os.WriteFile(filepath.Join(folder, "template.json"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(folder, "template.json"), []byte(text), 0o644))
 	if _, err := new(project.Builder).FindTemplate(t.Context(), project.Spec{Template: folder}, nil); err != nil {
 		t.Errorf("%v in\n%s", err, text)
 	}
-	example, err := os.ReadFile("../examples/c-model/dense.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	example := testkit.ReadFile(t, "../examples/c-model/dense.json")
 	page := readDoc(t, "c-models.md")
 	if text := fenced(page, "json")[0]; text != string(example) {
 		t.Errorf("docs/c-models.md has another description than the example:\n%s", text)
@@ -162,9 +158,7 @@ func TestBoardOfPage(t *testing.T) {
 			text = merged(t, blocks[0], text)
 		}
 		file := filepath.Join(dir, "kiln.json")
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, []byte(text), 0o644))
 		if _, err := boards.Find(file, nil); err != nil {
 			t.Errorf("block %d of JSON: %v", i+1, err)
 		}
@@ -174,16 +168,12 @@ func TestBoardOfPage(t *testing.T) {
 // TestBoardOfPageBuilds builds the bundled sample for the board that the page shows first.
 func TestBoardOfPageBuilds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kiln.json")
-	writeFile(t, file, fenced(readDoc(t, "board.md"), "json")[0])
+	testkit.WriteFile(t, file, fenced(readDoc(t, "board.md"), "json")[0])
 	model, err := mlf.Parse(samples.Name, samples.Archive())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
 	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: file, Archive: model})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer p.Close()
 	if _, err := p.Build(t.Context()); failure.Of(err) == failure.ToolMissing {
 		t.Skip(err)
@@ -226,9 +216,7 @@ func TestBoardPageNamesEveryDefine(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(data, &b)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		maps.DeleteFunc(b.Defines, func(name, _ string) bool {
 			return strings.HasPrefix(name, "BARE_") || strings.HasPrefix(name, "BOARDSMITH_")
 		})
@@ -254,9 +242,7 @@ func merged(t *testing.T, object, fields string) string {
 		}
 	}
 	data, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(data)
 }
 

@@ -9,21 +9,18 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
 // TestArguments: each word of ARGS is what it looks like, or an error: never another number, nor silently a text.
 func TestArguments(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "my data")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(dir, 0o755))
 	file := filepath.Join(dir, "a b.npy")
 	header := "{'descr': '|i1', 'fortran_order': False, 'shape': (3,), }\n"
 	npy := "\x93NUMPY\x01\x00" + string([]byte{byte(len(header)), 0}) + header + "\x01\x02\x03"
-	if err := os.WriteFile(file, []byte(npy), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(npy), 0o644))
 	for text, want := range map[string]string{
 		"20 -22  +3":                "int64 20, int64 -22, int64 3",
 		"0x10 0b11 0o17 010 -0x1":   "int64 16, int64 3, int64 15, int64 10, int64 -1",
@@ -65,13 +62,9 @@ func TestArguments(t *testing.T) {
 func TestCommentedForm(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "model")
 	for _, folder := range []string{"src", "model"} {
-		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Join(dir, folder), 0o755))
 		text := "// kiln.add(" + folder + ") -> sum\n"
-		if err := os.WriteFile(filepath.Join(dir, folder, "a.c"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, folder, "a.c"), []byte(text), 0o644))
 	}
 	if form, err := commentedForm(dir, "kiln.add"); err != nil || form != "kiln.add(src) -> sum" {
 		t.Errorf("%q, %v", form, err)

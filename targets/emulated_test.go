@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 )
 
@@ -18,17 +19,12 @@ func vendored(t *testing.T) string {
 	for name, change := range map[string][2]string{
 		"go.mod": {"../..", absolute(t, "..")}, "go.sum": {}, "magefile.go": {},
 	} {
-		data, err := os.ReadFile("../examples/own-repo/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testkit.ReadFile(t, "../examples/own-repo/"+name)
 		text := string(data)
 		if change[0] != "" {
 			text = strings.ReplaceAll(text, change[0], change[1])
 		}
-		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(dir+"/"+name, []byte(text), 0o644))
 	}
 	c := exec.Command("go", "mod", "vendor")
 	c.Dir = dir
@@ -59,24 +55,16 @@ func TestKeeperIsBuiltAtFirstUse(t *testing.T) {
 	if path, err := findKeeper(); err == nil || !strings.Contains(err.Error(), "boardsmith-keeper is not installed") {
 		t.Fatalf("%s, %v", path, err)
 	}
-	if err := buildKeeper(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, buildKeeper(t.Context(), c))
 	path, err := findProgram("boardsmith-keeper")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	built, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if output, err := exec.Command(path, "-protocol", "0").CombinedOutput(); err == nil ||
 		!strings.Contains(string(output), "this keeper speaks protocol") {
 		t.Errorf("%v: %s", err, output)
 	}
-	if err := buildKeeper(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, buildKeeper(t.Context(), c))
 	if second, err := os.Stat(path); err != nil || !os.SameFile(built, second) {
 		t.Errorf("it was built again: %v", err)
 	}

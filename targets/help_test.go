@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 )
 
@@ -26,23 +27,16 @@ const variablesBegin = "Variables:\n"
 func TestHelp(t *testing.T) {
 	page := readDoc(t, "command-line.md")
 	sources, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	targets := 0
 	for _, source := range sources {
 		if strings.HasSuffix(source, "_test.go") {
 			continue
 		}
-		old, err := os.ReadFile(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		old := testkit.ReadFile(t, source)
 		text := string(old)
 		file, err := parser.ParseFile(token.NewFileSet(), source, old, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok || !isTarget(f) {

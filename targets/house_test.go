@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 const maxLines = 60 // of a function
@@ -43,9 +45,7 @@ func TestFunctionsAreShort(t *testing.T) {
 				continue
 			}
 			var text strings.Builder
-			if err := printer.Fprint(&text, set, d); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, printer.Fprint(&text, set, d))
 			lines := strings.Count(text.String(), "\n") + 1 - strings.Count(text.String(), "\n\n")
 			if lines > maxLines {
 				t.Errorf("%s: %s has %d lines, more than %d", name, function.Name, lines, maxLines)

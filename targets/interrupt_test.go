@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
@@ -56,19 +57,15 @@ func TestInterrupted(t *testing.T) {
 				t.Fatalf("generate: %v\n%s", err, output)
 			}
 			extra := filepath.Join(dir, project, "src", "extra.c")
-			writeFile(t, extra, c.source)
+			testkit.WriteFile(t, extra, c.source)
 
 			cmd := mage(c.targets...)
 			var output bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &output, &output
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, cmd.Start())
 			waitFor(t, "the step to be in its middle", func() bool { return running(dir, c.child) != "" })
 			start := time.Now()
-			if err := cmd.Process.Signal(c.signal); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, cmd.Process.Signal(c.signal))
 			_ = cmd.Wait() // the status is looked at below
 			if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(output.String(), "interrupted") {
 				t.Errorf("status %d, want 130\n%s", code, output.String())
@@ -78,9 +75,7 @@ func TestInterrupted(t *testing.T) {
 			}
 			waitFor(t, "every process to end", func() bool { return running(dir, "") == "" })
 
-			if err := os.Remove(extra); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Remove(extra))
 			if output, err := mage("build", "flash", "run").CombinedOutput(); err != nil {
 				t.Errorf("the next run: %v\n%s", err, output)
 			}
@@ -104,9 +99,7 @@ func TestInterruptedFlash(t *testing.T) {
 		}
 	}
 	dir, home, tmp := t.TempDir(), homeWithCache(t), filepath.Join(t.TempDir(), "tmp")
-	if err := os.Mkdir(tmp, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(tmp, 0o755))
 	mage := func(output *bytes.Buffer, targets ...string) *exec.Cmd {
 		cmd := exec.Command(filepath.Join(s.bin, "mage"), targets...)
 		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
@@ -132,9 +125,7 @@ func TestInterruptedFlash(t *testing.T) {
 		moment := time.Duration(random.Int64N(int64(duration)))
 		var output bytes.Buffer
 		cmd := mage(&output, "flash")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, cmd.Start())
 		time.Sleep(moment)
 		start := time.Now()
 		_ = cmd.Process.Signal(os.Interrupt) // it may have ended

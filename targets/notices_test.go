@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestToolchainNotices: a map has the licence texts of the packages with its C library and the compiler's own, each
@@ -21,21 +22,15 @@ func TestToolchainNotices(t *testing.T) {
 			continue // another distribution, or the compiler is not installed
 		}
 		b, err := boards.Find(board, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		text := "LOAD build/libraries/nn.a\nLOAD /none/libc.a\n"
 		for _, library := range []string{"libc.a", "libm.a", "libgcc.a", "libgcc.a"} {
 			path, err := exec.Command(b.Toolchain.CC, append(b.CFlags, "-print-file-name="+library)...).Output()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			text += "LOAD " + strings.TrimSpace(string(path)) + "\n"
 		}
 		file := filepath.Join(t.TempDir(), "firmware.map")
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, []byte(text), 0o644))
 		notices, err := toolchainNotices(t.Context(), file)
 		if err != nil || len(notices) != 2 || notices[0].Name != want+".copyright" ||
 			notices[1].Name != "gcc-arm-none-eabi.copyright" || !bytes.Contains(notices[0].Data, []byte("opyright")) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
@@ -40,16 +41,11 @@ func TestWorkflow(t *testing.T) {
 		}
 	}
 	repo := filepath.Join(t.TempDir(), "repo")
-	if err := os.CopyFS(repo, os.DirFS("../examples/own-repo")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.CopyFS(repo, os.DirFS("../examples/own-repo")))
 	if err := os.RemoveAll(filepath.Join(repo, "build")); err != nil {
 		t.Fatal(err)
 	}
-	workflow, err := os.ReadFile(filepath.Join(repo, ".github", "workflows", "firmware.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	workflow := testkit.ReadFile(t, filepath.Join(repo, ".github", "workflows", "firmware.yml"))
 	env, ran := s.environment(), 0
 	for line := range strings.Lines(string(workflow)) {
 		line = strings.TrimSpace(line)
@@ -89,18 +85,14 @@ func TestMeasureWorkflow(t *testing.T) {
 		}
 	}
 	repo := filepath.Join(t.TempDir(), "own repo")
-	if err := os.CopyFS(repo, os.DirFS("../examples/own-repo")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.CopyFS(repo, os.DirFS("../examples/own-repo")))
 	workflow, err := os.ReadFile(filepath.Join(repo, ".github", "workflows", "measure.yml"))
 	if err != nil || !strings.Contains(string(workflow), "- run: sh measure.sh\n") {
 		t.Fatalf("the workflow does not run the script: %v", err)
 	}
 	mage := filepath.Join(t.TempDir(), "mage")
-	writeFile(t, mage, "#!/bin/sh\ntest -d ../checkout && exec mage \"$@\"\n")
-	if err := errors.Join(os.Chmod(mage, 0o755), os.Mkdir(filepath.Join(repo, "..", "checkout"), 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.WriteFile(t, mage, "#!/bin/sh\ntest -d ../checkout && exec mage \"$@\"\n")
+	testkit.Must(t, errors.Join(os.Chmod(mage, 0o755), os.Mkdir(filepath.Join(repo, "..", "checkout"), 0o755)))
 	run := func(want int, name string, args ...string) string {
 		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Dir = repo
@@ -118,12 +110,9 @@ func TestMeasureWorkflow(t *testing.T) {
 	run(0, "git", "init", "-q")
 	commit()
 	settings := filepath.Join(repo, "boardsmith.json")
-	text, err := os.ReadFile(settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.ReadFile(t, settings)
 	changed := strings.Replace(string(text), "{", `{"options": {"operator_opt": "O0"},`, 1)
-	writeFile(t, settings, changed)
+	testkit.WriteFile(t, settings, changed)
 	commit()
 	run(4, "sh", "measure.sh")
 	table, err := os.ReadFile(filepath.Join(repo, "measure.md"))
@@ -159,9 +148,7 @@ func TestAlias(t *testing.T) {
 	s := openShop(t)
 	repo := filepath.Join(t.TempDir(), "repo")
 	bin := t.TempDir()
-	if err := compileMagefile(repo, bin, "bs"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, compileMagefile(repo, bin, "bs"))
 	mage := filepath.Join(bin, "mage")
 	for _, dir := range []string{repo, t.TempDir()} {
 		cmd := exec.Command(mage, "bs:flash")
@@ -205,9 +192,7 @@ func TestUsersTargets(t *testing.T) {
 	cmd := exec.Command("go", "list", "-tags=mage", "-deps", "magefile.go")
 	cmd.Dir = absolute(t, "../examples/own-repo")
 	output, err = cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	linked := strings.Fields(string(output))
 	if !slices.Contains(linked, module+"/targets") {
 		t.Errorf("targets is not linked: the test looks at the wrong thing\n%s", output)

@@ -10,15 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
 func readDoc(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "docs", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.ReadFile(t, filepath.Join("..", "docs", name))
 	return string(data)
 }
 
@@ -58,10 +56,7 @@ func pages(t *testing.T) map[string]string {
 	}
 	all := map[string]string{}
 	for _, file := range append(files, "../README.md") {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testkit.ReadFile(t, file)
 		all[filepath.Base(file)] = string(data)
 	}
 	return all
@@ -88,16 +83,11 @@ func TestPageCommands(t *testing.T) {
 			for _, folder := range []string{
 				"examples/samples", "examples/tune-matmul", "examples/custom-board", "examples/c-model",
 			} {
-				if err := os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join("..", folder))); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join("..", folder))))
 			}
 			for _, file := range []string{"go.mod", "go.sum"} { // by which targets build boardsmith's other programs
-				data, err := os.ReadFile(filepath.Join(s.dir, "repo", file))
-				if err != nil {
-					t.Fatal(err)
-				}
-				writeFile(t, filepath.Join(dir, file), string(data))
+				data := testkit.ReadFile(t, filepath.Join(s.dir, "repo", file))
+				testkit.WriteFile(t, filepath.Join(dir, file), string(data))
 			}
 			for _, m := range commands.FindAllStringSubmatch(all[name], -1) {
 				cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", strings.ReplaceAll(m[1], "go tool mage", "mage"))
@@ -119,10 +109,7 @@ func TestPageGo(t *testing.T) {
 	for name, page := range pages(t) {
 		for _, m := range goText.FindAllStringSubmatch(page, -1) {
 			texts++
-			source, err := os.ReadFile(filepath.Join("..", m[1]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			source := testkit.ReadFile(t, filepath.Join("..", m[1]))
 			_, body, ok := strings.Cut(string(source), "func Example() {\n")
 			end := regexp.MustCompile(`\n\t// (Unordered o|O)utput:`).FindStringIndex(body)
 			if !ok || end == nil {
@@ -181,9 +168,7 @@ func TestLinks(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if links < 200 {
 		t.Errorf("%d links only", links)
 	}

@@ -2,25 +2,20 @@ package targets
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/internal/format"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestReadme compares what the README shows of a run with the bundled sample. TestPageGo and TestPageCommands run its
 // examples.
 func TestReadme(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := testkit.ReadFile(t, "../README.md")
 	outputs, err := samples.Outputs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	class, _ := format.ArgMax(outputs[0].Array)
 	if line := fmt.Sprintf("output0  int32 (1, 10)  %s  arg-max %d\n", format.First(outputs[0].Array),
 		class); !strings.Contains(string(readme), line) {

@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/boardsmith/boardsmith/internal/chipkeeper/keepertest"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -149,9 +150,7 @@ func stories(t *testing.T) []string {
 func TestScript(t *testing.T) {
 	s := openShop(t)
 	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	testscript.Run(t, testscript.Params{
 		Files: stories(t),
 		Setup: func(e *testscript.Env) error {
@@ -291,14 +290,4 @@ func near(g, w *ndarray.Array) error {
 		}
 	}
 	return nil
-}
-
-func writeFile(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -12,12 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
-// TestSecondReader runs a model on a board whose serial port another program reads: each run ends with an error that names
-// the program. A run with a long TIMEOUT ends at a signal. A full run repeats this: which of the two readers gets a byte
-// is chance.
+// TestSecondReader runs a model on a board whose serial port another program reads: each run ends with an error that
+// names the program. A run with a long TIMEOUT ends at a signal. A full run repeats this, because chance decides which
+// of the two readers gets a byte.
 func TestSecondReader(t *testing.T) {
 	s := openShop(t)
 	for _, tool := range []string{"openocd", "arm-none-eabi-gcc", "qemu-system-arm"} {
@@ -45,12 +46,8 @@ func TestSecondReader(t *testing.T) {
 	port := regexp.MustCompile(`/dev/pts/[0-9]+`).FindString(must("emulated:up"))
 	cat := exec.Command("cat", port)
 	taken, err := cat.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cat.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, cat.Start())
 	defer func() {
 		_ = cat.Process.Kill() // it still reads
 		_ = cat.Wait()
@@ -88,21 +85,15 @@ func TestSecondReader(t *testing.T) {
 	var output bytes.Buffer
 	save := mage(&output, "1m", "devices")
 	save.Env = append(save.Env, "SAVE=1")
-	if err := save.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, save.Start())
 	if code := ends(save, &output); code != 5 || !named.MatchString(output.String()) {
 		t.Errorf("devices: status %d\n%s", code, output.String())
 	}
 	shown, err := os.Create(filepath.Join(dir, "shown"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer shown.Close()
 	monitor := mage(shown, "1m", "monitor")
-	if err := monitor.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, monitor.Start())
 	lines := func() string {
 		text, err := os.ReadFile(shown.Name())
 		if err != nil {
@@ -122,9 +113,7 @@ func TestSecondReader(t *testing.T) {
 	for range drawn.Count(1, 3) {
 		var output bytes.Buffer
 		cmd := mage(&output, "3s", "run")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, cmd.Start())
 		if code := ends(cmd, &output); code != 5 ||
 			!regexp.MustCompile(`hint: end the other program, .*: cat \(process [0-9]+\)`).MatchString(output.String()) {
 			t.Errorf("status %d\n%s", code, output.String())
@@ -135,9 +124,7 @@ func TestSecondReader(t *testing.T) {
 		}
 		output.Reset()
 		cmd = mage(&output, "10m", "run")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, cmd.Start())
 		select { // the board has answered the run
 		case <-bytesTaken:
 		case <-time.After(time.Minute):
@@ -145,9 +132,7 @@ func TestSecondReader(t *testing.T) {
 			_ = cmd.Wait()
 			t.Fatalf("the board sent nothing\n%s", output.String())
 		}
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, cmd.Process.Signal(syscall.SIGTERM))
 		if code := ends(cmd, &output); code != 130 {
 			t.Errorf("terminated: status %d\n%s", code, output.String())
 		}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // surfaceOf returns the exported names of a package of this module, in its files for all systems, and the number of its
@@ -23,9 +25,7 @@ func surfaceOf(t *testing.T, pkg string) (names map[string]bool, examples int) {
 	names = map[string]bool{}
 	for _, file := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		isTest := strings.HasSuffix(file, "_test.go")
 		for _, d := range f.Decls {
 			for _, name := range declared(d) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/creack/pty"
 )
 
@@ -37,17 +38,15 @@ const tunedSpace = `{
 func tunedModel(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return filepath.Join(root, "examples", "samples", "digits_i8.aot_packed.tar")
 }
 
 // tuning is a mage run that searches the space of tunedKernel, in a folder of its own.
 func tuningSpace(t *testing.T, s shop, dir string, env ...string) *exec.Cmd {
 	t.Helper()
-	writeFile(t, filepath.Join(dir, "k.c"), tunedKernel)
-	writeFile(t, filepath.Join(dir, "k.json"), tunedSpace)
+	testkit.WriteFile(t, filepath.Join(dir, "k.c"), tunedKernel)
+	testkit.WriteFile(t, filepath.Join(dir, "k.json"), tunedSpace)
 	cmd := exec.Command(filepath.Join(s.bin, "mage"), "tune")
 	cmd.Dir, cmd.Env = dir, append(append(s.environment(), "SPACE=k.json", "PROPOSER=grid"), env...)
 	return cmd
@@ -62,9 +61,7 @@ func TestTuneOnATerminal(t *testing.T) {
 	const columns = 66
 	cmd := tuningSpace(t, s, t.TempDir(), "TRIALS=60", "BOARD=host,host", "REPEAT=20")
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: columns})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer terminal.Close()
 	var output bytes.Buffer
 	_, _ = output.ReadFrom(terminal) // it ends with an error when the program does
@@ -103,9 +100,7 @@ func TestTuneInterrupted(t *testing.T) {
 	cmd := tuningSpace(t, s, dir, "TRIALS=40", "REPEAT=20")
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	lines := func() [][]byte { // those of results, without the run's settings
 		data, _ := os.ReadFile(results)
 		return slices.DeleteFunc(bytes.Split(bytes.TrimSpace(data), []byte("\n")), func(line []byte) bool {
@@ -113,9 +108,7 @@ func TestTuneInterrupted(t *testing.T) {
 		})
 	}
 	waitFor(t, "results", func() bool { return len(lines()) > 5 })
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Process.Signal(os.Interrupt))
 	_ = cmd.Wait() // the status is looked at below
 	finished := regexp.MustCompile(`(\d+) candidates are finished, in build/tune/k/host; the same command goes on`).
 		FindSubmatch(output.Bytes())
@@ -136,9 +129,7 @@ func TestTuneInterrupted(t *testing.T) {
 	seen := map[string]bool{}
 	for _, line := range lines() {
 		var r struct{ ID string }
-		if err := json.Unmarshal(line, &r); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal(line, &r))
 		if seen[r.ID] {
 			t.Errorf("%s was measured twice", r.ID)
 		}

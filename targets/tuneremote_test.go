@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/trackertest"
 	"github.com/boardsmith/boardsmith/serve"
 )
@@ -22,9 +23,7 @@ func TestTuneAtATracker(t *testing.T) {
 		cmd.Dir, cmd.Env = t.TempDir(), append(s.environment(), "BOARD=host", "TRACKER="+k.Address(), "FORCE=1")
 		var output bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &output, &output
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, cmd.Start())
 		defer func() {
 			_ = cmd.Process.Signal(os.Interrupt)
 			if err := cmd.Wait(); err != nil {
@@ -34,9 +33,7 @@ func TestTuneAtATracker(t *testing.T) {
 	}
 	waitFor(t, "two boards at the tracker", func() bool {
 		keys, err := serve.Keys(t.Context(), k.Address())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return keys["host"] == 2
 	})
 	dir := t.TempDir()
@@ -63,9 +60,7 @@ func TestTuneAtATracker(t *testing.T) {
 		t.Errorf("%v\n%s", err, output)
 	}
 	machine, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	// On a loaded computer the second board comes late: the run goes on until both have measured.
 	cmd = tuningSpace(t, s, dir, "TRIALS=4000", "REPEAT=20", "TRACKER="+k.Address(), "KEY=host", "JSON=1")
 	var errors bytes.Buffer
@@ -74,17 +69,13 @@ func TestTuneAtATracker(t *testing.T) {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	late := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Signal(os.Interrupt) })
 	defer late.Stop()
 	places := map[string]int{}
 	for dec := json.NewDecoder(output); dec.More(); {
 		var line struct{ Place string }
-		if err := dec.Decode(&line); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, dec.Decode(&line))
 		if line.Place == "" { // of the run, or of a candidate that does not compile
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 )
 
@@ -61,9 +62,7 @@ func TestLibrariesNameNoCommandLine(t *testing.T) {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if files < 300 {
 		t.Errorf("only %d files of libraries: the test looks at the wrong place", files)
 	}

@@ -94,7 +94,7 @@ int twice(TVMValue* args, int* codes, int n, TVMValue* out_value, int* out_type,
 
 const right = "for (int i = 0; i < 4; i++) out[i] = in[i] * 2;"
 
-// TestEachFailureHasItsClass measures candidates that fail in all ways, of which a plain run draws four, among good ones.
+// TestEachFailureHasItsClass measures candidates that fail in all ways among good ones. A plain run draws four ways.
 func TestEachFailureHasItsClass(t *testing.T) {
 	bad := map[string]struct {
 		body string

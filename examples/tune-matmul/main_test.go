@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/tune"
 )
@@ -13,9 +14,7 @@ import (
 // TestSpaceData compares the arrays that the space file names with the example's own.
 func TestSpaceData(t *testing.T) {
 	arrays, err := ndarray.ReadNPZ("kernel/matmul.npz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	args := arguments()
 	if len(arrays) != len(args) {
 		t.Fatalf("%d arrays, want %d", len(arrays), len(args))
@@ -37,16 +36,12 @@ func TestSearch(t *testing.T) {
 	}
 	dir := t.TempDir()
 	times, err := search(t.Context(), io.Discard, dir, []string{"mps2_an385", "mps2_an385"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if times[1] > 0.6*times[0] {
 		t.Errorf("the fastest takes %v s, the first %v s", times[1], times[0])
 	}
 	results, err := tune.ReadResults(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	boards := map[string]int{}
 	for _, r := range results {
 		boards[r.Board]++

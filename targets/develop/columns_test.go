@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestLongLines checks which files of a folder, and which of their lines, tools/columns.sh lists.
@@ -18,7 +20,7 @@ func TestLongLines(t *testing.T) {
 		"e.md":              "| " + long + " |\n```\n" + long + "\n```\n" + long + "\nhttps://example.org/" + long + "\n",
 		"a/testdata/d.json": long, "a/build/e.c": long, ".git/f.c": long, "g.bin": long,
 	} {
-		writeFile(t, filepath.Join(dir, name), text)
+		testkit.WriteFile(t, filepath.Join(dir, name), text)
 	}
 	found, err := exec.Command("sh", filepath.Join("..", "..", "tools", "columns.sh"), dir).Output()
 	const want = "Makefile:1\na/b.c:2\na/b.c:3\na/d.go:2\na/d.go:6\na/testdata/c.h:1\ne.md:5\n"

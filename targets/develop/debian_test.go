@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // fakeDebootstrap makes a system with only a shell and the program sleep, copied from this computer.
@@ -41,14 +42,10 @@ func inSystem(t *testing.T, line func(string), commands ...string) (dir string, 
 		t.Skipf("no namespaces here: %v: %s", err, printed)
 	}
 	dir, tools := t.TempDir(), t.TempDir()
-	writeFile(t, filepath.Join(tools, "debootstrap"), fakeDebootstrap)
-	if err := os.Chmod(filepath.Join(tools, "debootstrap"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.WriteFile(t, filepath.Join(tools, "debootstrap"), fakeDebootstrap)
+	testkit.Must(t, os.Chmod(filepath.Join(tools, "debootstrap"), 0o755))
 	script, err := filepath.Abs(filepath.Join("..", "..", "tools", "debian.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return dir, command.Command{
 		Path: "/bin/sh", Args: append([]string{script, "bookworm"}, commands...), Out: line, Err: line,
 		Env: append(os.Environ(), "TMPDIR="+dir, "PATH="+tools+":"+os.Getenv("PATH")), Grace: 5 * time.Second,
@@ -108,10 +105,7 @@ func mustBeGone(t *testing.T, dir string) {
 				left = append(left, root)
 			}
 		}
-		mounts, err := os.ReadFile("/proc/self/mountinfo")
-		if err != nil {
-			t.Fatal(err)
-		}
+		mounts := testkit.ReadFile(t, "/proc/self/mountinfo")
 		if strings.Contains(string(mounts), dir) {
 			left = append(left, "a mount")
 		}

@@ -2,7 +2,6 @@ package develop
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/magefile/mage/parse"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/toolbox"
 )
@@ -28,24 +28,12 @@ func inFolder(dir string) *repository {
 	return r
 }
 
-func writeFile(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestOwnTargets checks that boardsmith's own magefile has the targets of users and of developers, each with one line
 // of help.
 func TestOwnTargets(t *testing.T) {
 	root := filepath.Join("..", "..")
 	info, err := parse.PrimaryPackage("go", root, []string{"magefile.go"}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	help := map[string]string{}
 	for _, i := range info.Imports {
 		for _, f := range i.Info.Funcs {

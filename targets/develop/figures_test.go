@@ -1,12 +1,12 @@
 package develop
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 const runtimeRows = `                          measured   ceiling    budget  TVM 0.14
@@ -32,9 +32,7 @@ func allSpeeds() speeds {
 func TestFiguresPage(t *testing.T) {
 	t.Parallel()
 	page, err := figuresPage("abc", "0.5", runtimeRows, allSpeeds(), []string{"| board |\n", "| archive |\n"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, want := range []string{
 		"| commit | abc |\n", "load before the run: 0.5 |\n",
 		"|---|--:|--:|\n| image, bytes | 9496 | 29184 |\n| CopyToRemote, by 1 | 31.27 | 309.5 |\n\n",
@@ -71,10 +69,7 @@ func TestFiguresNeedCommit(t *testing.T) {
 // TestFiguresAreCurrent checks that docs/figures.md has the text that would be written now, around the figures.
 func TestFiguresAreCurrent(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(figuresFile)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testkit.ReadFile(t, filepath.Join("..", "..", filepath.FromSlash(figuresFile)))
 	for paragraph := range strings.SplitSeq(figuresText, "\n\n") {
 		if !strings.Contains(paragraph, "%") && !strings.Contains(string(page), paragraph) {
 			t.Errorf("%s has no paragraph\n%s", figuresFile, paragraph)

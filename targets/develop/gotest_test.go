@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestGoTests runs gotestsum on a module with tests that pass, fail, are skipped, crash and do not build.
@@ -23,18 +24,13 @@ func TestGoTests(t *testing.T) {
 		"broken/a_test.go": "package broken\nfunc x(\n",
 		"crash/a_test.go":  crashing,
 	} {
-		writeFile(t, filepath.Join(r.Dir, name), text)
+		testkit.WriteFile(t, filepath.Join(r.Dir, name), text)
 	}
 	for _, name := range []string{"go.mod", "go.sum"} {
-		data, err := os.ReadFile(filepath.Join("..", "..", "tools", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		writeFile(t, filepath.Join(r.Dir, "tools", name), string(data))
+		data := testkit.ReadFile(t, filepath.Join("..", "..", "tools", name))
+		testkit.WriteFile(t, filepath.Join(r.Dir, "tools", name), string(data))
 	}
-	if err := r.goTest(t.Context(), nil, "-count=1", "./..."); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.goTest(t.Context(), nil, "-count=1", "./..."))
 	slices.Sort(r.failures)
 	if want := []string{"a.TestBad/part/deep", "broken", "crash"}; !slices.Equal(r.failures, want) {
 		t.Errorf("failed: %q, want %q", r.failures, want)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // newCppcheck behaves as cppcheck 2.17 where it differs from 2.10: unless its depth is set, it reports for each file
@@ -29,16 +31,11 @@ func TestLintByNewerCppcheck(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, name := range []string{"lint.sh", "misra.md", "misra.counts"} {
-		data, err := os.ReadFile(filepath.Join("..", "..", "crt", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		writeFile(t, filepath.Join(dir, name), string(data))
+		data := testkit.ReadFile(t, filepath.Join("..", "..", "crt", name))
+		testkit.WriteFile(t, filepath.Join(dir, name), string(data))
 	}
 	for _, name := range []string{"include", "src", "embedded", "candidate", "test"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Mkdir(filepath.Join(dir, name), 0o755))
 	}
 	cppcheck := filepath.Join(dir, "cppcheck")
 	listed, finding := strings.NewReplacer("2.17.1", "2.10"), strings.NewReplacer("FIND", "std=c11")
@@ -55,9 +52,7 @@ func TestLintByNewerCppcheck(t *testing.T) {
 		{"brief", "brief", listed.Replace(newCppcheck), "MISRA not checked: sh lint.sh without brief", false},
 		{"a brief finding", "brief", finding.Replace(newCppcheck), "uninitvar: Uninitialized variable", true},
 	} {
-		if err := os.WriteFile(cppcheck, []byte(c.program), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(cppcheck, []byte(c.program), 0o755))
 		cmd := exec.Command("sh", filepath.Join(dir, "lint.sh"), c.mode)
 		cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 		out, err := cmd.CombinedOutput()
@@ -86,20 +81,15 @@ func TestLayout(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		for _, name := range []string{"crt/.clang-format", "crt/Makefile"} {
-			data, err := os.ReadFile(filepath.Join("..", "..", name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			writeFile(t, filepath.Join(dir, name), string(data))
+			data := testkit.ReadFile(t, filepath.Join("..", "..", name))
+			testkit.WriteFile(t, filepath.Join(dir, name), string(data))
 		}
-		writeFile(t, filepath.Join(dir, "templates", "a.h"), c.header)
+		testkit.WriteFile(t, filepath.Join(dir, "templates", "a.h"), c.header)
 		path := os.Getenv("PATH")
 		if c.version != "" {
 			program := filepath.Join(dir, "clang-format")
-			writeFile(t, program, "#!/bin/sh\necho clang-format version "+c.version+".0.0\n")
-			if err := os.Chmod(program, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			testkit.WriteFile(t, program, "#!/bin/sh\necho clang-format version "+c.version+".0.0\n")
+			testkit.Must(t, os.Chmod(program, 0o755))
 			path = dir + string(os.PathListSeparator) + path
 		} else if out, _ := exec.Command("clang-format", "--version").Output(); !strings.Contains(string(out), " 14.") {
 			t.Logf("%s: not tried, as clang-format is not version 14: %s", c.name, out)
@@ -124,11 +114,8 @@ func TestFuzz(t *testing.T) {
 	}
 	const over = "--- FAIL: FuzzX (15.04s)\n    context deadline exceeded\nFAIL\n"
 	dir := t.TempDir()
-	script, err := os.ReadFile(filepath.Join("..", "..", "tools", "fuzz.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, filepath.Join(dir, "tools", "fuzz.sh"), string(script))
+	script := testkit.ReadFile(t, filepath.Join("..", "..", "tools", "fuzz.sh"))
+	testkit.WriteFile(t, filepath.Join(dir, "tools", "fuzz.sh"), string(script))
 	ledger := filepath.Join(dir, "ledger")
 	row := "day\tcommit\ttarget\tseed\tminutes\tresult\n"
 	for name, c := range map[string]struct{ minutes, printed, status string }{
@@ -137,14 +124,14 @@ func TestFuzz(t *testing.T) {
 		"Some": {"1.25", over + "    Failing input written to testdata/fuzz/FuzzSome/1\n", "1"},
 		"More": {"2", "--- FAIL: FuzzX (3.04s)\n    x_test.go:9: context deadline exceeded\nFAIL\n", "1"},
 	} {
-		writeFile(t, filepath.Join(dir, "p", name+"_test.go"), "func Fuzz"+name+"(f *testing.F) {\n")
-		writeFile(t, filepath.Join(dir, name), c.printed)
-		writeFile(t, filepath.Join(dir, name+".status"), c.status)
+		testkit.WriteFile(t, filepath.Join(dir, "p", name+"_test.go"), "func Fuzz"+name+"(f *testing.F) {\n")
+		testkit.WriteFile(t, filepath.Join(dir, name), c.printed)
+		testkit.WriteFile(t, filepath.Join(dir, name+".status"), c.status)
 		if name != "None" {
 			row += "\t\tp.Fuzz" + name + "\t\t" + c.minutes + "\tok\n"
 		}
 	}
-	writeFile(t, ledger, row)
+	testkit.WriteFile(t, ledger, row)
 	const program = `#!/bin/sh
 case "$*" in
   *' -o '*) while [ "$1" != -o ]; do shift; done; cp "$0" "$2" ;;
@@ -154,10 +141,8 @@ esac
 	for name, text := range map[string]string{
 		"go": program, "make": "#!/bin/sh\n", "git": "#!/bin/sh\necho 0123456789ab\n",
 	} {
-		writeFile(t, filepath.Join(dir, "bin", name), text)
-		if err := os.Chmod(filepath.Join(dir, "bin", name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.WriteFile(t, filepath.Join(dir, "bin", name), text)
+		testkit.Must(t, os.Chmod(filepath.Join(dir, "bin", name), 0o755))
 	}
 	cmd := exec.Command("sh", filepath.Join(dir, "tools", "fuzz.sh"), "1", "Fuzz")
 	cmd.Env = append(os.Environ(), "LEDGER="+ledger, "FUZZ_KEPT="+t.TempDir(),

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
@@ -24,9 +25,7 @@ func TestFiguresOfAnotherCompiler(t *testing.T) {
 	dir := t.TempDir()
 	for _, program := range []string{"gcc", "size", "nm"} {
 		text := "#!/bin/sh\n[ \"$1\" != -dumpversion ] || exec echo 99.1\nexec arm-none-eabi-" + program + " \"$@\"\n"
-		if err := os.WriteFile(filepath.Join(dir, program), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, program), []byte(text), 0o755))
 	}
 	cmd := exec.Command("sh", filepath.Join("..", "..", "crt", "measure", "measure.sh"), filepath.Join(dir, "build"))
 	cmd.Env = append(os.Environ(), "MEASURE_CC="+filepath.Join(dir, "gcc"))

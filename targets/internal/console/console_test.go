@@ -98,9 +98,7 @@ func TestEndOfMage(t *testing.T) {
 		t.Skip("a process there keeps the number of its parent")
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for name, ends := range map[string]bool{
 		strings.Repeat("ab", 32) + " early": true, strings.Repeat("ab", 32) + " late": true, "ci early": false,
 	} {
@@ -108,30 +106,20 @@ func TestEndOfMage(t *testing.T) {
 			t.Parallel()
 			file, when, _ := strings.Cut(name, " ")
 			program := filepath.Join(t.TempDir(), file)
-			if err := os.Symlink(self, program); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Symlink(self, program))
 			shell := exec.Command("sh", "-c", `"$0" -test.run='^TestEndOfMage$' & echo $!; wait`, program)
 			shell.Env = append(os.Environ(), "BOARDSMITH_TEST_TARGET="+when)
 			output, err := shell.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := shell.Start(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
+			testkit.Must(t, shell.Start())
 			pid := 0
 			if _, err := fmt.Fscanf(output, "%d\nwaits\n", &pid); err != nil {
 				t.Fatal(err)
 			}
 			child, err := os.FindProcess(pid)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			defer child.Kill()
-			if err := shell.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, shell.Process.Kill())
 			ended := make(chan struct{})
 			go func() {
 				_, _ = io.Copy(io.Discard, output)

@@ -4,21 +4,18 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 func readDoc(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.ReadFile(t, filepath.Join("..", "..", "..", "docs", name))
 	return string(data)
 }
 
@@ -51,9 +48,7 @@ func TestExitCodes(t *testing.T) {
 func failureClasses(t *testing.T) []failure.Class {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), "../../../failure/failure.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var all []failure.Class
 	ast.Inspect(f, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
@@ -62,9 +57,7 @@ func failureClasses(t *testing.T) []failure.Class {
 		}
 		if typ, ok := spec.Type.(*ast.Ident); ok && typ.Name == "Class" {
 			text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			all = append(all, failure.Class(text))
 		}
 		return true

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestMageCommand: the command follows from the program's name and the module's go.mod.
@@ -39,13 +40,9 @@ func TestMageCommand(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		sub := filepath.Join(dir, "a", "b")
-		if err := os.MkdirAll(sub, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(sub, 0o755))
 		if c.goMod != "" {
-			if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(c.goMod), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(c.goMod), 0o644))
 		}
 		if got := mageCommand(c.program, sub); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -122,10 +119,7 @@ func TestAdviceHasInputs(t *testing.T) {
 	option := regexp.MustCompile(`failure\.Option\("([^"]+)"`)
 	used := map[string]bool{}
 	for _, file := range sources(t) {
-		text, err := os.ReadFile(filepath.Join("..", "..", "..", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.ReadFile(t, filepath.Join("..", "..", "..", file))
 		for _, m := range option.FindAllSubmatch(text, -1) {
 			name := string(m[1])
 			used[name] = true
@@ -169,16 +163,12 @@ var typedMage = regexp.MustCompile(`go tool mage|\bmage [a-z]`)
 func stringsOf(t *testing.T, file string) []string {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "..", file), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var all []string
 	ast.Inspect(f, func(n ast.Node) bool {
 		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 			text, err := strconv.Unquote(lit.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			all = append(all, text)
 		}
 		return true

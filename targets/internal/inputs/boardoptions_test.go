@@ -6,6 +6,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 )
 
@@ -15,9 +16,7 @@ func TestBoardOptions(t *testing.T) {
 		"arena_kib=64", "microbit:arena_kib=4", "operator_flags=a.c:-O3", "zephyr/qemu_x86:stack_bytes=4096",
 		"microbit:stack_bytes=1024",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if want := map[string]boards.Options{
 		"":                {ArenaKiB: 64, OperatorFlags: "a.c:-O3"},
 		"microbit":        {ArenaKiB: 4, StackBytes: 1024, OperatorFlags: "a.c:-O3"},

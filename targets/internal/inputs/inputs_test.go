@@ -3,7 +3,6 @@ package inputs
 import (
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,18 +11,9 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 )
-
-func writeFile(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func init() { console.Declare("", Variables{}) }
 
@@ -53,11 +43,11 @@ var none = recording(nil)
 // TestPrecedence sets each input in the four places that can have it.
 func TestPrecedence(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, boardsmithjson.Name),
+	testkit.WriteFile(t, filepath.Join(dir, boardsmithjson.Name),
 		`{"board": "fileboard", "model": "f.tar", "options": {"arena_kib": 1},
 		"timeout": "5s", "targets": {"t": {"board": "targetboard", "options": {"arena_kib": 2}}}}`)
 	shelf := t.TempDir()
-	writeFile(t, filepath.Join(shelf, "boards", "family", "system.json"), "{}")
+	testkit.WriteFile(t, filepath.Join(shelf, "boards", "family", "system.json"), "{}")
 	project := &boardsmithjson.Choice{Board: "oldboard", Model: "m.tar", Options: []string{"arena_kib=3"}}
 	for _, c := range []struct {
 		name          string
@@ -117,9 +107,7 @@ func TestPrecedence(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			env := func(name string) string { return c.env[name] }
 			in, err := resolve(env, Source{Dir: dir, Load: recording(c.recorded)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if in.Board != c.board || in.Model != c.model || in.Options.ArenaKiB != c.arena ||
 				in.Project != c.project {
 				t.Errorf("board %q, model %q, options %v, project %q", in.Board, in.Model, in.Options, in.Project)
@@ -186,7 +174,7 @@ func TestArchiveName(t *testing.T) {
 func TestSeveralArchives(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	writeFile(t, "a,b.tar", "")
+	testkit.WriteFile(t, "a,b.tar", "")
 	for model, refused := range map[string]bool{"a.tar,b.tar": true, "a,b.tar": false, "a.tar": false} {
 		for _, app := range []string{"", boards.Standalone, Library} {
 			env := map[string]string{"MODEL": model, "APP": app}
@@ -205,7 +193,7 @@ func TestSeveralArchives(t *testing.T) {
 func TestDefaultApp(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	writeFile(t, filepath.Join(dir, "old", "project.json"), "{}")
+	testkit.WriteFile(t, filepath.Join(dir, "old", "project.json"), "{}")
 	old := &boardsmithjson.Choice{Board: "host", Model: "m.tar", Options: []string{"arena_kib=3"}}
 	for _, c := range []struct {
 		name, variable, value string
@@ -240,7 +228,7 @@ func TestDefaultApp(t *testing.T) {
 func TestUnusedOptions(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	writeFile(t, filepath.Join(dir, boardsmithjson.Name),
+	testkit.WriteFile(t, filepath.Join(dir, boardsmithjson.Name),
 		`{"options": {"arena_kib": 64, "operator_opt": "O3"}, "targets": {"small": {"options": {"arena_kib": 8}}}}`)
 	uses := func(_ *Inputs, app string) ([]string, error) {
 		if app == boards.Standalone {
@@ -285,7 +273,7 @@ func TestUnusedOptions(t *testing.T) {
 // TestModelName selects one of an archive's models.
 func TestModelName(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, boardsmithjson.Name), `{"model": "f.tar", "model_name": "first"}`)
+	testkit.WriteFile(t, filepath.Join(dir, boardsmithjson.Name), `{"model": "f.tar", "model_name": "first"}`)
 	for _, c := range []struct {
 		env             map[string]string
 		recorded        *boardsmithjson.Choice
@@ -305,9 +293,7 @@ func TestModelName(t *testing.T) {
 	} {
 		env := func(name string) string { return c.env[name] }
 		in, err := resolve(env, Source{Dir: dir, Load: recording(c.recorded)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if in.ModelName != c.module || in.Set["MODEL_NAME"] != c.asked || filepath.Base(in.Project) != c.project {
 			t.Errorf("%v: module %+v in %s, want %q (asked: %v) in %s", c.env, in.ModelName, in.Project, c.module, c.asked,
 				c.project)
@@ -347,7 +333,7 @@ func TestLibraryFolder(t *testing.T) {
 // TestLibrary: a library has the operators' options of the first place that has options, and refuses PLACE.
 func TestLibrary(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, boardsmithjson.Name), `{"options": {"arena_kib": 1, "operator_opt": "Os"},
+	testkit.WriteFile(t, filepath.Join(dir, boardsmithjson.Name), `{"options": {"arena_kib": 1, "operator_opt": "Os"},
 		"targets": {"t": {"options": {"stack_bytes": 100, "operator_flags": "-O1"}}}}`)
 	for _, c := range []struct {
 		env  map[string]string
@@ -421,7 +407,7 @@ func TestRAMParameters(t *testing.T) {
 // TestSplitNames: what follows a path maps arrays, unless it is part of the path.
 func TestSplitNames(t *testing.T) {
 	odd := filepath.Join(t.TempDir(), "a b=c")
-	writeFile(t, odd, "")
+	testkit.WriteFile(t, odd, "")
 	for value, want := range map[string]string{
 		"x.npz":              "x.npz map[]",
 		"my x.npz":           "my x.npz map[]",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
@@ -49,9 +50,7 @@ func texts(list []registers.Finding) (all []string) {
 func TestFits(t *testing.T) {
 	t.Parallel()
 	r, err := registers.Compare(t.Context(), trial(t, "kiln"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := r.Err(); err != nil || r.Board != "kiln" || r.Device != "ACME100" {
 		t.Errorf("%s, %s: %v", r.Board, r.Device, err)
 	}
@@ -85,9 +84,7 @@ func TestFits(t *testing.T) {
 func TestMisfits(t *testing.T) {
 	t.Parallel()
 	r, err := registers.Compare(t.Context(), trial(t, "broken"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := []string{
 		"broken.json:5: CHIP_IRQS is 7: the last interrupt is DMA, 7; the vector table ends before it",
 		"broken.c:3: WRONG_OFFSET is 0x40000010: CLOCK; no register at offset 0x10: WATCHDOG is at 0x8",
@@ -116,9 +113,7 @@ func TestMisfits(t *testing.T) {
 func TestVendorStyle(t *testing.T) {
 	t.Parallel()
 	r, err := registers.Compare(t.Context(), trial(t, "vendor"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var got []string
 	for _, text := range texts(r.Findings) {
 		if strings.HasPrefix(text, "acme100.h:") {
@@ -141,19 +136,12 @@ func TestVendorStyle(t *testing.T) {
 func TestAliases(t *testing.T) {
 	t.Parallel()
 	with := trial(t, "alias")
-	text, err := os.ReadFile(with.SVD)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.ReadFile(t, with.SVD)
 	for name, misfits := range map[string]int{"ACME100": 2, "RP2100": 1} {
 		with.SVD = filepath.Join(t.TempDir(), "chip.svd")
-		if err := os.WriteFile(with.SVD, []byte(strings.Replace(string(text), "ACME100", name, 1)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(with.SVD, []byte(strings.Replace(string(text), "ACME100", name, 1)), 0o644))
 		r, err := registers.Compare(t.Context(), with)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		found := strings.Join(texts(r.Findings), "\n")
 		if len(r.Misfits()) != misfits || misfits == 1 && !strings.Contains(found, "CLOCK.CTRL, at the alias 0x3000") {
 			t.Errorf("%s: %q\n%s", name, texts(r.Misfits()), found)
@@ -174,9 +162,7 @@ func TestPortFolder(t *testing.T) {
 		"port/inc/own.h": "#define OWN_DATA 0x40001000\n",
 	})}
 	r, err := registers.Compare(t.Context(), with)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var found []string
 	for _, f := range r.Findings {
 		found = append(found, f.String())
@@ -208,21 +194,14 @@ func TestExcept(t *testing.T) {
 // that file is no error, and what the C does not have is one.
 func TestBoardExcept(t *testing.T) {
 	t.Parallel()
-	own, err := os.ReadFile("testdata/hw/boards/broken.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := testkit.ReadFile(t, "testdata/hw/boards/broken.json")
 	excepted := func(names string) registers.Trial {
 		with := trial(t, "broken")
 		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS("testdata/hw")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.CopyFS(dir, os.DirFS("testdata/hw")))
 		file := filepath.Join(dir, "boards", "broken.json")
 		board := strings.Replace(string(own), "{", `{"svd_except": [{"names": [`+names+`], "reason": "errata"}],`, 1)
-		if err := os.WriteFile(file, []byte(board), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, []byte(board), 0o644))
 		with.Builder.Path = []string{dir}
 		return with
 	}
@@ -243,9 +222,7 @@ func TestInputs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text.svd")
-	if err := os.WriteFile(text, []byte("no XML"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(text, []byte("no XML"), 0o644))
 	for _, c := range []struct{ board, file, want string }{
 		{"kiln", filepath.Join(dir, "absent.svd"), "no such file"},
 		{"kiln", dir, "it is a folder"},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 )
 
@@ -20,9 +21,7 @@ func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	program := func(folder string) string {
 		path := filepath.Join(dir, folder, "pyocd")
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -42,13 +41,9 @@ func TestFind(t *testing.T) {
 		t.Errorf("nothing is installed: %q, %v", got, err)
 	}
 	folder, err := pythonDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	below, err := filepath.Rel(dir, filepath.Join(folder, pythonPrograms()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	find(program(below))
 	find(program("bin"))
 	variable = program("mine")
@@ -63,15 +58,11 @@ func TestFind(t *testing.T) {
 func TestFindRelative(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	if err := os.Mkdir("my tools", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir("my tools", 0o755))
 	if err := os.WriteFile("tool", []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("../tool", "my tools/tool"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Symlink("../tool", "my tools/tool"))
 	for _, program := range []string{"openocd", "pyocd", "west", "gdb-multiarch"} {
 		env := func(name string) string { return map[string]string{variableOf(program): "my tools/tool"}[name] }
 		if got, err := Find(env, program); err != nil || got != filepath.Join(dir, "my tools", "tool") {

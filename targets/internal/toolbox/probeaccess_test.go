@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/attached"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // For each problem that doctor finds, it prints how to fix it.
@@ -23,9 +24,7 @@ func TestUdevRules(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	rules := filepath.Join(dir, "60-openocd.rules")
-	if err := os.WriteFile(rules, []byte(`ATTRS{idVendor}=="0483", ATTRS{idProduct}=="374b", MODE="660", GROUP="plugdev", TAG+="uaccess"`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(rules, []byte(`ATTRS{idVendor}=="0483", ATTRS{idProduct}=="374b", MODE="660", GROUP="plugdev", TAG+="uaccess"`), 0o644))
 	if f := udevRules(); !f.Installed || f.Version != rules {
 		t.Errorf("%+v", f)
 	}
@@ -50,9 +49,7 @@ func TestProbeAccess(t *testing.T) {
 	if f := canOpen(d, attached.ProbeKind(d.ID)); f.Installed || f.Reason == "" || f.Fix == "" {
 		t.Errorf("one that cannot be opened: %+v", f)
 	}
-	if err := os.WriteFile(node, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(node, nil, 0o600))
 	f := canOpen(d, attached.ProbeKind(d.ID))
 	if !f.Installed || !strings.Contains(f.Version, "066D") || !strings.Contains(f.Version, "release 0100") ||
 		!strings.Contains(f.Version, "STSW-LINK007") {

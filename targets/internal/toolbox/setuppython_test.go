@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 )
 
@@ -61,9 +62,7 @@ func TestSetupAfterAnInterruption(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			fake := filepath.Join(dir, "python3")
-			if err := os.WriteFile(fake, []byte(fakePython), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(fake, []byte(fakePython), 0o755))
 			t.Setenv("FAKE", fake)
 			t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 			t.Setenv("BOARDSMITH_HOME", filepath.Join(dir, "home"))
@@ -83,12 +82,8 @@ func TestSetupAfterAnInterruption(t *testing.T) {
 			}
 			if test.spoil != "" {
 				env, err := pythonDir()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Remove(filepath.Join(env, test.spoil)); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
+				testkit.Must(t, os.Remove(filepath.Join(env, test.spoil)))
 			}
 			if _, err := installPython(t.Context(), c, []Tool{west}); err != nil {
 				t.Fatalf("%v\n%s", err, printed.String())
@@ -109,9 +104,7 @@ func TestSetupAfterAnInterruption(t *testing.T) {
 func TestToolOfSeveralPackages(t *testing.T) {
 	dir := t.TempDir()
 	fake := filepath.Join(dir, "python3")
-	if err := os.WriteFile(fake, []byte(fakePython), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(fake, []byte(fakePython), 0o755))
 	t.Setenv("FAKE", fake)
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv("BOARDSMITH_HOME", filepath.Join(dir, "home"))
@@ -126,14 +119,10 @@ func TestToolOfSeveralPackages(t *testing.T) {
 			t.Fatal(err)
 		}
 		env, err := pythonDir()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		program := filepath.Join(env, "bin", "onnx-net")
 		err = errors.Join(os.WriteFile(program, []byte("#!/bin/sh\necho 1.0\n"), 0o755), os.Chmod(program, 0o755))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		f := Probe(t.Context(), later)
 		if f.Installed != step.want || !f.Installed && !strings.Contains(f.Reason, "lite==2.0") {
 			t.Errorf("after %s: installed %v, %s", step.installed.Python, f.Installed, f.Reason)
