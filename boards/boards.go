@@ -19,77 +19,163 @@ import (
 // The json tags are the names of the fields in board files; any other field is an error. Package jsonfile checks their
 // values by the tags "is" and "keys"; lists with the tag merge:"append" accumulate over the levels.
 type Board struct {
-	Doc       string   `json:"doc,omitzero"`       // one line for people
-	Inherits  string   `json:"inherits,omitzero"`  // "chip/x" or "cpu/x"; "" in a cpu file
-	Templates []string `json:"templates,omitzero"` // names of templates that build for it; the first is its own
+	// one line: the board, and the manual or application note with its numbers
+	Doc string `json:"doc,omitzero"`
 
-	// Replaces allows a user's board the name of a shipped one
+	// the parent file: `chip/NAME`, `cpu/NAME` or `family/NAME`; none in a CPU file or a family's
+	Inherits string `json:"inherits,omitzero"`
+
+	// names of the templates for it; the first is the default. All CPU files have `baremetal`
+	Templates []string `json:"templates,omitzero"`
+
+	// true: your board may have the name of a shipped board, which otherwise is an error
 	Replaces bool `json:"replaces,omitzero"`
 
-	ZephyrBoard string `json:"zephyr_board,omitzero"` // Zephyr's name for it; "" means the file's name
-	// what the board's files lack becomes known when firmware is built (Complete), and is not checked before
+	// Zephyr's name of the board. Default: the file's name
+	ZephyrBoard string `json:"zephyr_board,omitzero"`
+
+	// true: fields that the files lack become known by the build, and are not checked before. See [Families](#families)
 	Partial bool `json:"partial,omitzero"`
 
-	Memory []Region `json:"memory,omitzero" key:"Name"` // the memory map; none for a process
-	Place  Place    `json:"place,omitzero"`             // which region holds what
-	// address in the code's region at which everything that depends on the model starts; 0 means right after the rest
-	ModelAt       Number `json:"model_at,omitzero"`
-	ArenaKiB      int    `json:"arena_kib,omitzero"`      // KiB of memory for tensors and the runtime
-	UploadKiB     int    `json:"upload_kib,omitzero"`     // KiB of RAM that the host may upload code to; 0 means none
-	PacketBytes   int    `json:"packet_bytes,omitzero"`   // bytes of the RPC server's receive buffer
-	RegistryBytes int    `json:"registry_bytes,omitzero"` // bytes for functions registered at run time
-	StackBytes    int    `json:"stack_bytes,omitzero"`    // bytes of stack; 0 means the operating system's
-	// milliseconds after which a stuck firmware is reset; 0 means never
-	WatchdogMS int `json:"watchdog_ms,omitzero" is:"0..1048576"`
-	// time budget of a call in milliseconds unless the host sets one; 0 means none
-	BudgetMS int    `json:"budget_ms,omitzero" is:"0..1073741824"`
-	LogLevel string `json:"log_level,omitzero"` // error, warn, info or debug
+	// the memory map, see [Memory](#memory-and-place). Without one, the board is a process on this computer
+	Memory []Region `json:"memory,omitzero" key:"Name"`
 
-	CFlags        []string `json:"cflags,omitzero" merge:"append"`  // for every C file; accumulates over the levels
-	LDFlags       []string `json:"ldflags,omitzero" merge:"append"` // for the link; accumulates over the levels
-	RuntimeOpt    string   `json:"runtime_opt,omitzero"`            // optimisation of the runtime and the port, as in "Os"
-	OperatorOpt   string   `json:"operator_opt,omitzero"`           // optimisation of the model's operators, as in "O2"
-	GraphExecutor string   `json:"graph_executor,omitzero"`         // device: the firmware can run graphs; "" means host
-	// the port's C and assembler files and headers; accumulates over the levels
+	// names of the regions of `code`, `data`, `stack`, `arena`, `noinit` and `upload`; also of `operators`,
+	// `parameters`, `packet` and of `pools`, by name: [project.md](project.md#placing-parts-in-memories)
+	Place Place `json:"place,omitzero"`
+
+	// start address of the model part in the code's region, see [Two parts](#two-parts). 0, the default: directly after
+	// the resident part
+	ModelAt Number `json:"model_at,omitzero"`
+
+	// KiB for tensors, parameters of graph models, and the packet buffer
+	ArenaKiB int `json:"arena_kib,omitzero"`
+
+	// KiB, a power of two, of RAM that the host may upload code to and run it from
+	// ([boardsmith.md](formats/boardsmith.md#code-in-ram)). 0, the default: none
+	UploadKiB int `json:"upload_kib,omitzero"`
+
+	// bytes, from 256, of the RPC server's receive buffer. A call with all its arguments must fit. Up to 2048, a larger
+	// buffer saves round trips with TVM's host, which cannot receive more; with ours, it saves none. Default: 1024, or
+	// another one by some CPUs
+	PacketBytes int `json:"packet_bytes,omitzero"`
+
+	// bytes, from 64, for functions that a program registers at run time. Default: 512
+	RegistryBytes int `json:"registry_bytes,omitzero"`
+
+	// bytes of the thread's stack; default by CPU. Interrupts and faults have a stack of their own:
+	// `BARE_HANDLER_STACK_BYTES`
+	StackBytes int `json:"stack_bytes,omitzero"`
+
+	// ms after which a firmware that hangs is reset; limited to the chip's longest time. The tick feeds the watchdog
+	// only while the main loop runs, or a call is within its time budget. 0, the default: none
+	WatchdogMS int `json:"watchdog_ms,omitzero" is:"0..1048576"`
+
+	// ms, the time limit of a call if its host sets no other budget; default 600000 by CPU. 0: no limit
+	BudgetMS int `json:"budget_ms,omitzero" is:"0..1073741824"`
+
+	// what the firmware logs to the host: `error`, `warn`, `info`, the default, or `debug`
+	LogLevel string `json:"log_level,omitzero"`
+
+	// for every C and assembler file, and for the link; by CPU
+	CFlags []string `json:"cflags,omitzero" merge:"append"`
+
+	// for the link, after `cflags`; by CPU
+	LDFlags []string `json:"ldflags,omitzero" merge:"append"`
+
+	// optimisation of runtime and port, `O0` … `Os`. Default: `Os`, of this computer `Og`
+	RuntimeOpt string `json:"runtime_opt,omitzero"`
+
+	// optimisation of the model's operators, `O0` … `Os`. Default: `O2`
+	OperatorOpt string `json:"operator_opt,omitzero"`
+
+	// `host`, the default, or `device`: the firmware has `tvm.graph_executor.create`. See [Graphs on the
+	// device](#graphs-on-the-device)
+	GraphExecutor string `json:"graph_executor,omitzero"`
+
+	// `.c`, `.S` and `.h` files of the port
 	Sources []Source `json:"sources,omitzero" merge:"append" is:"path .c|.S|.h"`
 
-	// macros of crt_config.h that configure the drivers; merged name by name
+	// macros in capitals and their texts, which become `#define` lines of `crt_config/crt_config.h`: settings for the
+	// drivers
 	Defines map[string]string `json:"defines,omitzero" keys:"macro" is:"line"`
 
-	// the linker script and the start-up code (vector table, entry) in place of the template's; "" means the template's
-	LinkerScript Source   `json:"linker_script,omitzero" is:"path .ld|.lds|.x|.S"`
-	Startup      Source   `json:"startup,omitzero" is:"path .c|.S"`
-	Include      []Source `json:"include,omitzero" merge:"append" is:"folder"`    // folders in which C files find headers; accumulates
-	Settings     []Source `json:"settings,omitzero" merge:"append" is:"path"`     // files of settings for an operating system's build; accumulates
-	Libraries    []Source `json:"libraries,omitzero" merge:"append" is:"library"` // names of libraries, or their folders; accumulates
-	PostLink     postLink `json:"post_link,omitzero" is:"command"`                // a command that writes the image to flash, from the linked one
+	// your own linker script in place of the template's: [chip.md](chip.md)
+	LinkerScript Source `json:"linker_script,omitzero" is:"path .ld|.lds|.x|.S"`
 
-	// the chip's pins that its port can raise, as ranges with the names in its manual: "PA0-15"
+	// your own vector table and entry in place of the template's: [chip.md](chip.md)
+	Startup Source `json:"startup,omitzero" is:"path .c|.S"`
+
+	// folders in which C files find your headers
+	Include []Source `json:"include,omitzero" merge:"append" is:"folder"`
+
+	// files of settings of an operating system's build, beside the board file: of [Zephyr](zephyr.md#the-project)
+	// `.conf` (Kconfig), `.overlay` (device tree) and `.cmake`
+	Settings []Source `json:"settings,omitzero" merge:"append" is:"path"`
+
+	// names or folders of [libraries](templates.md#libraries) of every firmware for the board
+	Libraries []Source `json:"libraries,omitzero" merge:"append" is:"library"`
+
+	// a command that signs the image, or changes it otherwise: [After the link](#after-the-link)
+	PostLink postLink `json:"post_link,omitzero" is:"command"`
+
+	// ranges, as in `"PA0-15"`, of pins that the port can raise. Their numbers in C: the range's place in the list
+	// times the pins of the first range, plus the pin's own
 	Pins []string `json:"pins,omitzero"`
-	// those of them that a debug probe uses, with their signals: "PA13": "SWDIO". Firmware does not change them
+
+	// those of `pins` that a debug probe uses, with their signals: `{"PA13": "SWDIO"}`. A board cannot name one as
+	// `measure_pin`
 	DebugPins map[string]string `json:"debug_pins,omitzero"`
-	// the pin that is high while a model is timed, as in "PA5", for a power meter; "" means none
+
+	// a pin by its name in the chip's manual (`PA5`, `P1.10`, `GPIO25`) that is high while a run is timed, for a power
+	// meter: in standalone firmware each run, with an RPC server each measurement of a time evaluator. The pin's own
+	// instructions are outside of the measured time. Without it, the image is the same as ever. Only chips whose file
+	// has `pins`, only with the template `baremetal`
 	MeasurePin string `json:"measure_pin,omitzero"`
 
-	Functions []Function `json:"functions,omitzero" merge:"append" key:"Name"` // C functions of the port that the host finds by name; accumulates
+	// C functions that the host can look up by name, `{"name", "symbol"}`: [Your own functions](#your-own-functions)
+	Functions []Function `json:"functions,omitzero" merge:"append" key:"Name"`
 
-	// numbers of the port that the manufacturer's SVD file of the chip lacks or has wrong; accumulates
+	// numbers in the port's C that the manufacturer's SVD file lacks or has wrong, `{"names", "reason"}`: macros, or
+	// addresses as they are written ([Registers](chip.md#registers))
 	SVDExcept []svdExcept `json:"svd_except,omitzero" merge:"append"`
 
-	// the core's clock in Hz after the port has set it, which the device must report; 0 if unknown
-	CoreHz   int      `json:"core_hz,omitzero" is:"0..2147483648"`
-	Timer    timer    `json:"timer,omitzero"`    // what the firmware measures time with
-	Platform platform `json:"platform,omitzero"` // what boardsmith.platform must return
-	// false: its time does not follow the host's, as in an emulator that counts instructions, where it is the default
+	// Hz of the core clock that the firmware (`chip_init`) sets: the speed in production. A device that reports another
+	// one is an error. 0, the default: unknown
+	CoreHz int `json:"core_hz,omitzero" is:"0..2147483648"`
+
+	// the counter of `cpu_ticks`, as `kind`: `systick`, `mtime`, `mcycle`, or `chip` for a timer of the chip; and its
+	// frequency `hz`, which becomes `BOARDSMITH_TIMER_HZ`. A device that reports another one is an error. Default: the
+	// kind by CPU, and `core_hz`
+	Timer timer `json:"timer,omitzero"`
+
+	// values that the device must report, see below; a difference is an error that names both. Default: nothing is
+	// compared
+	Platform platform `json:"platform,omitzero"`
+
+	// false: its clock differs from the host's, as in an emulator that counts instructions: its timer is compared with
+	// these. Default: true; of a link of kind `qemu` or with `flash.emulated`, false
 	HostClock *bool `json:"host_clock,omitzero"`
 
-	// the chip's identification register, checked before anything is erased
+	// in a chip file: the 32-bit register that identifies the chip (STM32: DBGMCU_IDCODE), as read by a debug probe, as
+	// `address`; the relevant bits, without the revision, as `mask`; their `values` on each chip that the file
+	// supports; the document, as `source`. The programmer compares them before it erases, and refuses another chip.
+	// Without this field, `flash` warns that the chip was not checked
 	Identification Identification `json:"identification,omitzero"`
 
+	// full names of compiler and archiver, `cc` and `ar`, and the Debian command that installs both, `install`; by CPU.
+	// `nm`, `objcopy` and `size` follow from cc
 	Toolchain toolchain `json:"toolchain,omitzero"`
-	ELF       ELF       `json:"elf,omitzero"`
-	Link      Link      `json:"link,omitzero"`
-	Flash     Flash     `json:"flash,omitzero"`
+
+	// the objects that may be linked, by `machine`, `class`, `endian`, `float_abi` and `arch`: `arm`, 32, `little`,
+	// `hard`, `v7e-m`; by CPU. Checked before compiling, for archives that contain objects
+	ELF ELF `json:"elf,omitzero"`
+
+	// how the host reaches the firmware, see below
+	Link Link `json:"link,omitzero"`
+
+	// how the image gets there, see below
+	Flash Flash `json:"flash,omitzero"`
 
 	Name   string            `json:"-"` // the file's name without .json
 	Dir    string            `json:"-"` // the folder of its own file on disk, absolute; "" for a shipped board

@@ -296,8 +296,8 @@ func comments(t *testing.T, in reflect.Type) map[string]string {
 
 // pages are those with a table of the fields of a kind of file.
 var pages = map[string]string{
-	"boardsmith.json": "command-line.md",
-	"library.json":    "templates.md", "model.json": "c-models.md", "template.json": "templates.md",
+	"board.json": "board.md", "boardsmith.json": "command-line.md",
+	"library.json": "templates.md", "model.json": "c-models.md", "template.json": "templates.md",
 }
 
 // TestPages checks that the tables of fields are those of the types and their comments. -update writes them.
@@ -316,10 +316,13 @@ func TestPages(t *testing.T) {
 			if name == "" || name == "-" {
 				continue
 			}
+			name += "`"
+			if f.Tag.Get("merge") == "append" {
+				name += " +"
+			}
+			name += " | "
 			if slices.Contains(strings.Fields(f.Tag.Get("is")), "required") {
-				name += "` | required: "
-			} else {
-				name += "` | "
+				name += "required: "
 			}
 			text += "| `" + name + texts[f.Name] + " |\n"
 		}
