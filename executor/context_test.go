@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/internal/standalone"
@@ -93,8 +92,7 @@ func meter(t *testing.T) interface {
 			line = nil
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
+	ctx := testkit.Context(t)
 	e, err := executor.OpenStandalone(ctx, standalone.New(host, standalone.Options{}), &mlf.Model{
 		Inputs: make([]mlf.Tensor, 1), Outputs: make([]mlf.Tensor, 1),
 	})

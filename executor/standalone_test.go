@@ -6,7 +6,6 @@ import (
 	"hash/crc32"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
@@ -47,8 +46,7 @@ func TestRestartInvalidatesTensors(t *testing.T) {
 		}
 		return "no request"
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := testkit.Context(t)
 	x := mlf.Tensor{Name: "x", DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{4}, Bytes: 4}
 	m := &mlf.Model{Inputs: []mlf.Tensor{x}, Outputs: []mlf.Tensor{x}}
 	e, err := executor.OpenStandalone(ctx, standalone.New(host, standalone.Options{}), m)

@@ -111,8 +111,7 @@ func dial(t *testing.T, k *trackertest.Tracker, key string) *serve.Client {
 // exchange writes to the link and reads twice as much.
 func exchange(t *testing.T, l transport.Link, text string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := testkit.Context(t)
 	testkit.Must(t, l.Write(ctx, []byte(text)))
 	var got []byte
 	buf := make([]byte, 7)
@@ -313,7 +312,7 @@ func TestJoinedAgain(t *testing.T) {
 		t.Helper()
 		select {
 		case e = <-events:
-		case <-time.After(20 * time.Second):
+		case <-testkit.Context(t).Done():
 			t.Fatal("no event")
 		}
 		return e

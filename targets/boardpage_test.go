@@ -3,12 +3,10 @@ package targets
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -151,56 +149,6 @@ func TestBoardOfPageBuilds(t *testing.T) {
 		t.Skip(err)
 	} else if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestBoardPageNamesEveryDefine compares the page's table of required defines with those of the shipped board files,
-// except those that have defaults.
-func TestBoardPageNamesEveryDefine(t *testing.T) {
-	required := map[string][]string{}
-	var above []string
-	names := regexp.MustCompile("`([A-Z0-9_]+)`")
-	for _, row := range regexp.MustCompile("(?m)^\\| (`chip/[^|]*) \\| ([^|]*) \\|$").FindAllStringSubmatch(
-		readDoc(t, "board.md"), -1) {
-		var defines []string
-		if strings.HasPrefix(row[2], "the same, and ") {
-			defines = slices.Clone(above)
-		}
-		for _, m := range names.FindAllStringSubmatch(row[2], -1) {
-			defines = append(defines, m[1])
-		}
-		above = defines
-		for _, chip := range regexp.MustCompile("`(chip/[a-z0-9_]+)`").FindAllStringSubmatch(row[1], -1) {
-			required[chip[1]] = slices.Sorted(slices.Values(defines))
-		}
-	}
-	files, err := filepath.Glob("../boards/*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	tried := map[string]bool{}
-	for _, file := range files {
-		var b struct {
-			Inherits string
-			Defines  map[string]string
-		}
-		data, err := os.ReadFile(file)
-		if err == nil {
-			err = json.Unmarshal(data, &b)
-		}
-		testkit.Must(t, err)
-		maps.DeleteFunc(b.Defines, func(name, _ string) bool {
-			return strings.HasPrefix(name, "BARE_") || strings.HasPrefix(name, "BOARDSMITH_")
-		})
-		if set := slices.Sorted(maps.Keys(b.Defines)); !slices.Equal(set, required[b.Inherits]) {
-			t.Errorf("%s sets %q; docs/board.md requires %q of boards with %s", file, set, required[b.Inherits], b.Inherits)
-		}
-		tried[b.Inherits] = true
-	}
-	for chip := range required {
-		if !tried[chip] {
-			t.Errorf("docs/board.md lists %s, which no shipped board inherits from", chip)
-		}
 	}
 }
 

@@ -93,11 +93,7 @@ const flashRounds = 1
 // immediately, the ledger marks it as dirty if an erase was started, and the next flash repairs it.
 func TestInterruptedFlash(t *testing.T) {
 	s := openShop(t)
-	for _, tool := range []string{"openocd", "arm-none-eabi-gcc", "qemu-system-arm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed", tool)
-		}
-	}
+	needs(t, "openocd", "arm-none-eabi-gcc", "qemu-system-arm")
 	dir, home, tmp := t.TempDir(), homeWithCache(t), filepath.Join(t.TempDir(), "tmp")
 	testkit.Must(t, os.Mkdir(tmp, 0o755))
 	mage := func(output *bytes.Buffer, targets ...string) *exec.Cmd {
@@ -158,8 +154,8 @@ func TestInterruptedFlash(t *testing.T) {
 
 func waitFor(t *testing.T, event string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	for ctx := testkit.Context(t); !done(); time.Sleep(20 * time.Millisecond) {
+		if ctx.Err() != nil {
 			t.Fatalf("waited in vain for %s", event)
 		}
 	}

@@ -35,11 +35,7 @@ func TestOwnFunctions(t *testing.T) {
 func TestWorkflow(t *testing.T) {
 	drawn.OnlyInFull(t, "TestExampleRepository and the stories validate and release")
 	s := openShop(t)
-	for _, tool := range []string{"riscv64-unknown-elf-gcc", "qemu-system-riscv32"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(err)
-		}
-	}
+	needs(t, "riscv64-unknown-elf-gcc", "qemu-system-riscv32")
 	repo := filepath.Join(t.TempDir(), "repo")
 	testkit.Must(t, os.CopyFS(repo, os.DirFS("../examples/own-repo")))
 	if err := os.RemoveAll(filepath.Join(repo, "build")); err != nil {
@@ -79,11 +75,7 @@ func TestWorkflow(t *testing.T) {
 // reported, and the table has the other commit's values. A relative path in go.mod leads to the same folder from both.
 func TestMeasureWorkflow(t *testing.T) {
 	s := openShop(t)
-	for _, tool := range []string{"riscv64-unknown-elf-gcc", "qemu-system-riscv32", "git"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(err)
-		}
-	}
+	needs(t, "riscv64-unknown-elf-gcc", "qemu-system-riscv32", "git")
 	repo := filepath.Join(t.TempDir(), "own repo")
 	testkit.Must(t, os.CopyFS(repo, os.DirFS("../examples/own-repo")))
 	workflow, err := os.ReadFile(filepath.Join(repo, ".github", "workflows", "measure.yml"))

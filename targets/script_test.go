@@ -291,3 +291,13 @@ func near(g, w *ndarray.Array) error {
 	}
 	return nil
 }
+
+// needs skips a test without these programs.
+func needs(t *testing.T, tools ...string) {
+	t.Helper()
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(err)
+		}
+	}
+}

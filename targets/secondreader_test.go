@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
@@ -21,11 +20,7 @@ import (
 // of the two readers gets a byte.
 func TestSecondReader(t *testing.T) {
 	s := openShop(t)
-	for _, tool := range []string{"openocd", "arm-none-eabi-gcc", "qemu-system-arm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed", tool)
-		}
-	}
+	needs(t, "openocd", "arm-none-eabi-gcc", "qemu-system-arm")
 	dir, home := t.TempDir(), homeWithCache(t)
 	mage := func(output io.Writer, timeout string, targets ...string) *exec.Cmd {
 		cmd := exec.Command(filepath.Join(s.bin, "mage"), targets...)
@@ -74,7 +69,7 @@ func TestSecondReader(t *testing.T) {
 		}()
 		select {
 		case <-ended:
-		case <-time.After(time.Minute):
+		case <-testkit.Context(t).Done():
 			_ = cmd.Process.Kill()
 			<-ended
 			t.Fatalf("it hung\n%s", output.String())
@@ -101,9 +96,7 @@ func TestSecondReader(t *testing.T) {
 		}
 		return string(text)
 	}
-	for end := time.Now().Add(time.Minute); !named.MatchString(lines()) && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
+	waitFor(t, "the name of the other program", func() bool { return named.MatchString(lines()) })
 	if err := monitor.Process.Signal(syscall.SIGINT); err != nil {
 		t.Error(err)
 	}
@@ -127,7 +120,7 @@ func TestSecondReader(t *testing.T) {
 		testkit.Must(t, cmd.Start())
 		select { // the board has answered the run
 		case <-bytesTaken:
-		case <-time.After(time.Minute):
+		case <-testkit.Context(t).Done():
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
 			t.Fatalf("the board sent nothing\n%s", output.String())

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/trackertest"
@@ -70,8 +69,7 @@ func TestTuneAtATracker(t *testing.T) {
 		err = cmd.Start()
 	}
 	testkit.Must(t, err)
-	late := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Signal(os.Interrupt) })
-	defer late.Stop()
+	isInterrupted := false
 	places := map[string]int{}
 	for dec := json.NewDecoder(output); dec.More(); {
 		var line struct{ Place string }
@@ -80,7 +78,8 @@ func TestTuneAtATracker(t *testing.T) {
 			continue
 		}
 		places[line.Place]++
-		if len(places) == 2 && late.Stop() { // a second signal would not wait for the cleanup
+		if len(places) == 2 && !isInterrupted { // a second signal would not wait for the cleanup
+			isInterrupted = true
 			_ = cmd.Process.Signal(os.Interrupt)
 		}
 	}

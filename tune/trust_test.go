@@ -307,7 +307,7 @@ func TestAllDoesNotWaitForSequence(t *testing.T) {
 			}()
 			select {
 			case <-done:
-			case <-time.After(20 * time.Second):
+			case <-testkit.Context(t).Done():
 				t.Errorf("All waits after %s", stop)
 			}
 			close(never)

@@ -152,8 +152,6 @@ func TestEachFailureHasItsClass(t *testing.T) {
 				case isBad && (result.Failure == nil || result.Failure.Class != b.want ||
 					result.Failure.Blame != tune.BlameCandidate):
 					t.Errorf("%s: %+v, want %s", result.ID, result.Failure, b.want)
-				case result.Failure != nil && result.Run > 10*time.Second:
-					t.Errorf("%s: ended after %v", result.ID, result.Run)
 				case result.ID == "crashes" && !strings.Contains(result.Failure.Message, "in twice at twice.c:7"):
 					t.Errorf("%s: %s does not name its line", result.ID, result.Failure.Message)
 				case isBad:

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -182,8 +181,7 @@ func TestReadReturnsAll(t *testing.T) {
 	// Terminate and Init (wire.md §4): the firmware answers with 12 and more bytes in one write.
 	hello := []byte("\xfe\xff\xfd\x03\x00\x00\x00\x00\x00\x02\x66\x77\xff\xfd\x04\x00\x00\x00\x42\x00\x00\x01\xdf\x5a")
 	must(t, f.Write(t.Context(), hello))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := testkit.Context(t)
 	for total := 0; total < 24; {
 		data, err := f.Read(ctx, 1)
 		must(t, err)

@@ -9,7 +9,8 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestBase85 holds the vectors of project_api.md §4, made by Python.
@@ -51,8 +52,7 @@ func FuzzBase85(f *testing.F) {
 func converse(t *testing.T, lines ...string) (replies []string, err error) {
 	t.Helper()
 	var out bytes.Buffer
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := testkit.Context(t)
 	// A server cancels what is under way when its requests end, so the end comes after the last reply.
 	r, w := io.Pipe()
 	replied := make(chan struct{}, len(lines))
@@ -198,7 +198,7 @@ func TestEndCancels(t *testing.T) {
 		if err != nil {
 			t.Errorf("the server ended with %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-testkit.Context(t).Done():
 		t.Fatal("the build was not cancelled")
 	}
 }

@@ -1,12 +1,10 @@
 package projectapi
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/internal/testkit"
 )
@@ -40,8 +38,7 @@ func program(t *testing.T, path, text string) {
 
 func started(t *testing.T, dir string) *Client {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := testkit.Context(t)
 	c, err := Start(ctx, dir, ClientOptions{})
 	must(t, err)
 	t.Cleanup(func() {

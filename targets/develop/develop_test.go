@@ -3,8 +3,6 @@ package develop
 import (
 	"bytes"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +10,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
-	"github.com/boardsmith/boardsmith/targets/internal/toolbox"
 )
 
 // quietRepository returns a repository whose console has no variables and prints into a buffer.
@@ -45,24 +42,6 @@ func TestOwnTargets(t *testing.T) {
 	} {
 		if text := help[name]; len(text) < 20 || !strings.HasSuffix(text, ".") {
 			t.Errorf("target %s has the help %q", name, text)
-		}
-	}
-}
-
-// TestOwnTools checks that with this package imported, doctor and setup also look for the tools of boardsmith's own
-// checks.
-func TestOwnTools(t *testing.T) {
-	var names []string
-	for _, tool := range toolbox.Tools() {
-		names = append(names, tool.Name)
-	}
-	want := []string{"C compiler", "make"}
-	if runtime.GOOS == "linux" {
-		want = append(want, "cmocka", "cppcheck", "clang-format", "clang", "strace", "Chromium", "Apache TVM", "debootstrap")
-	}
-	for _, name := range want {
-		if !slices.Contains(names, name) {
-			t.Errorf("%s is not looked for, but %q", name, names)
 		}
 	}
 }
