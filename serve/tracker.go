@@ -138,7 +138,7 @@ func (s *server) offer(ctx context.Context, at net.Addr, joined func()) error {
 			continue
 		}
 
-		if err := t.put(s.o.Key, key, port(at), s.o.Address); err != nil {
+		if err := t.request(nil, codePut, s.o.Key, []any{port(at), key}, orNull(s.o.Address)); err != nil {
 			return err
 		}
 		if err := s.watch(ctx, t, key); err != nil {
@@ -236,11 +236,6 @@ func (t *tracker) greet() error {
 		return failure.Errorf(failure.Config, "%v is no tracker of TVM", t.conn.RemoteAddr())
 	}
 	return nil
-}
-
-// put offers a key of the board.
-func (t *tracker) put(name, key string, port int, address string) error {
-	return t.request(nil, codePut, name, []any{port, key}, orNull(address))
 }
 
 // pending lists the keys of this connection that were not handed out.

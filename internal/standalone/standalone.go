@@ -266,8 +266,10 @@ func (s *Session) requestRun(ctx context.Context, times uint32) ([]string, error
 	}
 
 	for sent := 1; ; sent++ {
+		// The firmware ends a run before the host's deadline, as it needs time to restart and to report the reason.
 		limit := time.Until(end)
-		budget := max(limit-margin(limit), time.Millisecond).Milliseconds()
+		margin := min(max(limit/10, 200*time.Millisecond), 2*time.Second, limit/2)
+		budget := max(limit-margin, time.Millisecond).Milliseconds()
 		request := []string{"run", s.token, fmt.Sprintf("%08x", times), fmt.Sprintf("%08x", min(budget, math.MaxInt32))}
 
 		words, err := s.exchange(ctx, request, limit, 1)
@@ -275,12 +277,6 @@ func (s *Session) requestRun(ctx context.Context, times uint32) ([]string, error
 			return words, s.restartError(ctx, err)
 		}
 	}
-}
-
-// margin returns the time between the firmware's end of a run and limit, the host's deadline: the firmware needs it to
-// restart and to report the reason.
-func margin(limit time.Duration) time.Duration {
-	return min(max(limit/10, 200*time.Millisecond), 2*time.Second, limit/2)
 }
 
 // Output fetches output i of the last run, of this many bytes.

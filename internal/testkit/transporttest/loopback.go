@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/transport"
@@ -38,7 +37,7 @@ type loopback struct {
 func (l *loopback) Read(ctx context.Context, p []byte) (n int, err error) {
 	if len(p) == 0 {
 		if ctx.Err() != nil {
-			return 0, ended(ctx, "read", time.Now())
+			return 0, ended(ctx, "read")
 		}
 		return 0, nil
 	}
@@ -109,10 +108,9 @@ func (p *pipe) drop() {
 
 // wait runs try, with the pipe locked, until it succeeds.
 func (p *pipe) wait(ctx context.Context, op string, try func() bool) error {
-	began := time.Now()
 	for {
 		if ctx.Err() != nil {
-			return ended(ctx, op, began)
+			return ended(ctx, op)
 		}
 		p.mu.Lock()
 		done := try()
@@ -140,7 +138,7 @@ func timeout(op string, cause error) error {
 }
 
 // ended returns a Link's error for a wait that ctx ended.
-func ended(ctx context.Context, op string, began time.Time) error {
+func ended(ctx context.Context, op string) error {
 	if ctx.Err() == context.Canceled {
 		return failure.Stopped(ctx, "%s", op)
 	}

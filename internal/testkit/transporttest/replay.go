@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/transport"
@@ -152,9 +151,8 @@ func (r *Replay) signal() {
 
 // Write compares p with what the host sent in the recording.
 func (r *Replay) Write(ctx context.Context, p []byte) error {
-	began := time.Now()
 	if ctx.Err() != nil {
-		return ended(ctx, "write", began)
+		return ended(ctx, "write")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,7 +170,7 @@ func (r *Replay) Write(ctx context.Context, p []byte) error {
 	if len(r.writeEnds) > 0 && r.writeEnds[0].after <= r.pos {
 		end := r.writeEnds[0].end
 		r.writeEnds = r.writeEnds[1:]
-		return replayedEnd(end, "write", began)
+		return replayedEnd(end, "write")
 	}
 	return nil
 }
@@ -197,15 +195,14 @@ func (r *Replay) compare(p []byte) error {
 
 // Read returns the device's recorded bytes, after the host has sent the bytes that precede them.
 func (r *Replay) Read(ctx context.Context, p []byte) (int, error) {
-	began := time.Now()
 	for {
 		if ctx.Err() != nil {
-			return 0, ended(ctx, "read", began)
+			return 0, ended(ctx, "read")
 		}
 		n, changed, err := r.tryRead(p)
 		if changed == nil {
 			if err != nil {
-				return 0, replayedEnd(err, "read", began)
+				return 0, replayedEnd(err, "read")
 			}
 			return n, nil
 		}
@@ -243,7 +240,7 @@ func (r *Replay) tryRead(p []byte) (int, <-chan struct{}, error) {
 }
 
 // replayedEnd returns the error of a recorded end.
-func replayedEnd(err error, op string, began time.Time) error {
+func replayedEnd(err error, op string) error {
 	if err == context.DeadlineExceeded {
 		return timeout(op, nil)
 	}

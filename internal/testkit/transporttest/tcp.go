@@ -68,10 +68,9 @@ func (c *connection) Write(ctx context.Context, p []byte) error {
 
 // until calls do with a deadline that ctx's end sets. One that passed without ctx's end is of an earlier call.
 func until(ctx context.Context, deadline func(time.Time) error, op string, do func() error) error {
-	began := time.Now()
 	for {
 		if ctx.Err() != nil {
-			return ended(ctx, op, began)
+			return ended(ctx, op)
 		}
 		if err := deadline(time.Time{}); err != nil {
 			return transport.ErrClosed
