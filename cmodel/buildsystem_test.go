@@ -26,9 +26,7 @@ func TestHeaderRebuilds(t *testing.T) {
 		t.Fatalf("without a change: %v\n%s", err, said)
 	}
 	later := time.Now().Add(time.Hour)
-	if err := os.Chtimes(filepath.Join(dir, "include", "tvm_twoin.h"), later, later); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(filepath.Join(dir, "include", "tvm_twoin.h"), later, later))
 	said, err := run(user, "make", "-n")
 	if err != nil || !strings.Contains(said, "-o build/models/twoin/tvm_twoin.o") {
 		t.Errorf("after a change of tvm_twoin.h: %v\n%s", err, said)
@@ -69,9 +67,7 @@ func TestZephyrModule(t *testing.T) {
 	}
 	const list = "${CMAKE_CURRENT_LIST_DIR}/kws"
 	p := folders(t, "user", "sine.graph", "twoin.aot_packed")
-	if err := os.Rename(filepath.Join(p.dir, p.first), filepath.Join(p.dir, "kws")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(filepath.Join(p.dir, p.first), filepath.Join(p.dir, "kws")))
 	user := p.dir
 	write(t, filepath.Join(user, "CMakeLists.txt"), strings.Replace(text, list, list+" ${CMAKE_CURRENT_LIST_DIR}/two", 1))
 	write(t, filepath.Join(user, "prj.conf"), "")
@@ -99,9 +95,7 @@ func TestTargetRISCV(t *testing.T) {
 	} {
 		flags := []string{c.library, "-mabi=ilp32f"}
 		predefined, err := run(t.TempDir(), riscv, append(flags, "-dM", "-E", "-x", "c", "/dev/null")...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		header := cmodel.NewTarget("own", "gcc 12", flags, predefined).Check()
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "target.c"), string(header.Data))

@@ -47,13 +47,9 @@ var crt = sync.OnceValue(func() string {
 func open(t testing.TB, path string) (*mlf.Archive, *mlf.Model) {
 	t.Helper()
 	a, err := mlf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m, err := a.Model("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return a, m
 }
 
@@ -61,9 +57,7 @@ func generate(t testing.TB, path string, o cmodel.Options) *cmodel.Code {
 	t.Helper()
 	a, m := open(t, path)
 	c, err := cmodel.Generate(a, m, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -71,9 +65,7 @@ func generate(t testing.TB, path string, o cmodel.Options) *cmodel.Code {
 func unpack(t testing.TB, codes ...*cmodel.Code) string {
 	t.Helper()
 	files, err := cmodel.Bundle(codes...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	for _, f := range files {
 		write(t, filepath.Join(dir, f.Name), string(f.Data))
@@ -83,12 +75,8 @@ func unpack(t testing.TB, codes ...*cmodel.Code) string {
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // run runs a command and returns its output.
@@ -294,9 +282,7 @@ func TestArchives(t *testing.T) {
 		a, m := open(t, path)
 		in, out := mlftest.Arrays(path)
 		inputs, err := ndarray.ReadNPZ(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c, err := cmodel.Generate(a, m, cmodel.Options{})
 		if err != nil {
 			t.Error(err)
@@ -314,9 +300,7 @@ func TestArchives(t *testing.T) {
 			dir := unpack(t, c)
 			write(t, filepath.Join(dir, "main.c"), program)
 			exe, err := link(dir, filepath.Join(dir, "main.c"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			said, err := run(dir, exe)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, said)
@@ -325,9 +309,7 @@ func TestArchives(t *testing.T) {
 				return
 			}
 			want, err := ndarray.ReadNPZ(out)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if err := compare(m, []byte(said), want, 3); err != nil {
 				t.Error(err)
 			}

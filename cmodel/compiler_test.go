@@ -15,37 +15,32 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
+var must = testkit.Must
+
 func code(t *testing.T, archive string) *cmodel.Code {
 	t.Helper()
 	a, err := mlf.Open(mlftest.Path(t, archive))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := cmodel.Generate(a, a.Models[0], cmodel.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
 func compiler(t *testing.T, board string) *cmodel.Compiler {
 	t.Helper()
 	b, err := boards.Find(board, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := exec.LookPath(b.Toolchain.CC); err != nil {
 		t.Skip(err)
 	}
 	c, err := cmodel.NewCompiler(t.Context(), b, boards.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -56,9 +51,7 @@ func TestCompilerBundle(t *testing.T) {
 	b := *c.Board
 	b.CFlags = append(slices.Clone(b.CFlags), "-g")
 	debug, err := cmodel.NewCompiler(t.Context(), &b, boards.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	bundles(t, c)
 	bundles(t, debug)
 }
@@ -69,9 +62,7 @@ func bundles(t *testing.T, c *cmodel.Compiler) {
 	var first []mlf.File
 	for _, name := range []string{"a", "b[c]*"} {
 		temporary := filepath.Join(t.TempDir(), name)
-		if err := os.Mkdir(temporary, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(temporary, 0o755))
 		t.Setenv("TMPDIR", temporary)
 		files, err := c.Bundle(t.Context(), []*cmodel.Code{code(t, "sine.aot_c")})
 		if err != nil {
@@ -103,13 +94,9 @@ func TestCompilerWorkspace(t *testing.T) {
 	models := []*cmodel.Code{code(t, "conv_f32.aot_c")}
 	for flags, want := range map[string]bool{"": true, "-DTVM_conv_f32_BUILTIN_WORKSPACE=0": false} {
 		c, err := cmodel.NewCompiler(t.Context(), b, boards.Options{OperatorFlags: flags})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		files, err := c.Bundle(t.Context(), models)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sizes, err := c.Sizes(t.Context(), files)
 		bytes := models[0].WorkspaceBytes()
 		if has := int64(sizes["conv_f32"].BSS) >= bytes; err != nil || has != want {
@@ -146,9 +133,7 @@ func TestCompilerSharedSymbol(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, err := cmodel.NewCompiler(t.Context(), compiler(t, "host").Board, boards.Options{OperatorFlags: x.flags})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, err = c.Bundle(t.Context(), []*cmodel.Code{with("sine.aot_c", x.sine), with("twoin.aot_c", x.twoin)})
 			if x.want == nil {
 				if err != nil {
@@ -175,14 +160,10 @@ func TestCompilerTwoLibraries(t *testing.T) {
 			Name: "codegen/host/src/" + model.Name + "_util.c", Data: []byte("int helper(void) { return 3; }\n"),
 		})
 		files, err := c.Bundle(t.Context(), []*cmodel.Code{model})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, f := range files {
 			name := filepath.Join(dir, model.Name, filepath.FromSlash(f.Name))
-			if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, f.Data, 0o644)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, f.Data, 0o644)))
 		}
 	}
 	sine, twoin := "#include <tvm_sine.h>\n", "#include <tvm_twoin.h>\n"
@@ -193,9 +174,7 @@ func TestCompilerTwoLibraries(t *testing.T) {
 		"user": {sine + "int helper(void) { return 3; }" + run + " || TVMGetInterfaceVersion(&tvm_sine) == 0; }\n", "helper"},
 	} {
 		source := filepath.Join(dir, "main.c")
-		if err := os.WriteFile(source, []byte(x.source), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(source, []byte(x.source), 0o644))
 		printed, err := exec.CommandContext(t.Context(), "gcc", "-w", "-o",
 			filepath.Join(dir, "program"), "-I"+filepath.Join(dir, "sine/include"), "-I"+filepath.Join(dir, "twoin/include"),
 			source, filepath.Join(dir, "sine", cmodel.CompiledLibrary), filepath.Join(dir, "twoin", cmodel.CompiledLibrary),
@@ -212,9 +191,7 @@ func TestCompilerObject(t *testing.T) {
 	c := compiler(t, "mps2_an385")
 	arm := []*cmodel.Code{code(t, "digits_i8.graph_llvm_thumbv7m")}
 	files, err := c.Bundle(t.Context(), arm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	object := path.Base(arm[0].Objects[0].Name)
 	if sizes, err := c.Sizes(t.Context(), files); err != nil || sizes[arm[0].Name].Text == 0 {
 		t.Errorf("%v, %v", sizes, err)
@@ -232,17 +209,11 @@ func TestCompilerOptions(t *testing.T) {
 	text := func(o boards.Options) int64 {
 		t.Helper()
 		c, err := cmodel.NewCompiler(t.Context(), b, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		files, err := c.Bundle(t.Context(), models)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sizes, err := c.Sizes(t.Context(), files)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return sizes["sine"].Text
 	}
 	source := path.Base(models[0].Sources[0].Name)
@@ -257,9 +228,7 @@ func TestCompilerOptions(t *testing.T) {
 		t.Error(err)
 	}
 	c, err := cmodel.NewCompiler(t.Context(), b, boards.Options{OperatorFlags: "none.c:-O1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := c.Bundle(t.Context(), models); failure.Of(err) != failure.Config {
 		t.Error(err)
 	}
@@ -268,9 +237,7 @@ func TestCompilerOptions(t *testing.T) {
 func TestCompilerContexts(t *testing.T) {
 	c, models := compiler(t, "host"), []*cmodel.Code{code(t, "sine.aot_c")}
 	files, err := c.Bundle(t.Context(), models)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	failuretest.Ended(t, failuretest.Calls{
 		"NewCompiler": func(ctx context.Context) error {
 			_, err := cmodel.NewCompiler(ctx, c.Board, boards.Options{})

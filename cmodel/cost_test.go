@@ -121,9 +121,7 @@ func TestCost(t *testing.T) {
 		t.Run(c.archive, func(t *testing.T) {
 			a, m := open(t, mlftest.Path(t, c.archive))
 			code, err := cmodel.Generate(a, m, cmodel.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			dir := unpack(t, code)
 			if c.wrapper {
 				unpackWrapper(t, dir, m, code)
@@ -161,9 +159,7 @@ func instructions(t *testing.T, dir string, c costCase) float64 {
 	t.Helper()
 	write(t, filepath.Join(dir, "case.h"), c.c+costMain)
 	main, err := filepath.Abs(filepath.Join("testdata", "cost.c"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cpu := []string{"-mcpu=cortex-m3", "-mthumb", "-Os", "--specs=nano.specs", "-ffunction-sections", "-fdata-sections"}
 	sources, _ := filepath.Glob(filepath.Join(dir, "src", "*.c"))
 	var objects []string
@@ -231,9 +227,7 @@ func flash(t *testing.T, object, name string) int {
 			continue
 		}
 		n, err := strconv.ParseInt(words[1], 16, 32)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		total, found = total+int(n), found+1
 	}
 	if found != 2 {

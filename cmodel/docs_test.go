@@ -22,9 +22,7 @@ import (
 func page(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "docs", "embedded.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(data)
 }
 
@@ -61,9 +59,7 @@ func TestExamples(t *testing.T) {
 					continue
 				}
 				exe, err := link(dir, file, flags...)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if said, err := run(dir, exe); err != nil {
 					t.Errorf("main%s: %v\n%s", extension, err, said)
 				}
@@ -78,9 +74,7 @@ func update(t *testing.T, archive string) string {
 	_, m := open(t, mlftest.Path(t, archive))
 	blob := bytes.Clone(m.Params)
 	params, err := paramblob.Parse(blob) // its arrays lie in blob
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, p := range params {
 		for i := 3; i < len(p.Data); i += 4 {
 			p.Data[i] = p.Data[i]&0x80 | 0x3e
@@ -109,9 +103,7 @@ func TestPlans(t *testing.T) {
 				AtOnce int64 `json:"bytes_in_use_at_once"`
 			}
 		}
-		if err := json.Unmarshal(c.Generated[2].Data, &d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(c.Generated[2].Data, &d))
 		var planned int64
 		for _, w := range d.Workspaces {
 			planned += w.Bytes
@@ -134,9 +126,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		a, m := open(t, mlftest.Path(t, name))
 		target := cmodel.NewTarget("board", "gcc 12", nil, "#define __ARM_ARCH 7\n")
 		c, err := cmodel.Generate(a, m, cmodel.Options{Target: target})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text := c.Generated[2].Data
 		for _, key := range regexp.MustCompile(`"([a-z_0-9]+)":`).FindAllSubmatch(text, -1) {
 			fields++
@@ -155,9 +145,7 @@ func TestJSONIsDocumented(t *testing.T) {
 				TVM    int64 `json:"bytes_by_tvms_plan"`
 			}
 		}
-		if err := json.Unmarshal(text, &d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(text, &d))
 		if len(d.Inputs) != len(m.Inputs) || d.Inputs[0].Name != m.Inputs[0].Name || d.Inputs[0].Bytes != m.Inputs[0].Bytes {
 			t.Errorf("%s: inputs %v, want %v", name, d.Inputs, m.Inputs)
 		}

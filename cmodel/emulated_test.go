@@ -75,15 +75,11 @@ func emulate(t *testing.T, archive string, on machine) {
 	_, m := open(t, archive)
 	in, out := mlftest.Arrays(archive)
 	inputs, err := ndarray.ReadNPZ(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := unpack(t, generate(t, archive, cmodel.Options{}))
 	write(t, filepath.Join(dir, "main.c"), userMain(m, inputs))
 	sources, err := filepath.Glob(filepath.Join(dir, "src", "*.c"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	elf := filepath.Join(dir, "program.elf")
 	args := slices.Concat(on.flags, []string{
 		"-Os", "-std=gnu11", "-w", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections",
@@ -103,9 +99,7 @@ func emulate(t *testing.T, archive string, on machine) {
 		return
 	}
 	want, err := ndarray.ReadNPZ(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := compare(m, []byte(said), want, 3); err != nil {
 		t.Error(err)
 	}

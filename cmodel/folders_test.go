@@ -52,9 +52,7 @@ func folders(t *testing.T, name, first, second string) pair {
 	write(t, filepath.Join(p.dir, "main.c"), both)
 	for folder, archive := range map[string]string{p.first: first, p.second: second} {
 		dir := unpack(t, generate(t, mlftest.Path(t, archive), cmodel.Options{}))
-		if err := os.Rename(dir, filepath.Join(p.dir, folder)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(dir, filepath.Join(p.dir, folder)))
 	}
 	return p
 }
@@ -63,9 +61,7 @@ func folders(t *testing.T, name, first, second string) pair {
 func (p pair) change(t *testing.T, file, from, to string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(p.dir, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !strings.Contains(string(data), from) {
 		t.Fatalf("%s has no %q", file, from)
 	}
@@ -76,9 +72,7 @@ func (p pair) change(t *testing.T, file, from, to string) {
 func (p pair) runtimeOf(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(p.dir, p.first, "models.mk"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, rest, ok := strings.Cut(string(data), "MODELS_RUNTIME := ")
 	id, _, end := strings.Cut(rest, "\n")
 	if !ok || !end || len(id) != 16 {
@@ -264,12 +258,8 @@ func TestSharedSymbol(t *testing.T) {
 		sine, twoin := helper("sine.graph", text), helper("twoin.aot_c", text)
 		p := folders(t, "user", "sine.graph", "twoin.aot_c")
 		for folder, codes := range map[string][]*cmodel.Code{p.first: {sine}, p.second: {twoin}, "of both": {sine, twoin}} {
-			if err := os.RemoveAll(filepath.Join(p.dir, folder)); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Rename(unpack(t, codes...), filepath.Join(p.dir, strings.ReplaceAll(folder, " ", "_"))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.RemoveAll(filepath.Join(p.dir, folder)))
+			must(t, os.Rename(unpack(t, codes...), filepath.Join(p.dir, strings.ReplaceAll(folder, " ", "_"))))
 		}
 		check := func(tool string, build func() (string, error)) {
 			t.Helper()
@@ -293,9 +283,7 @@ func TestSharedSymbol(t *testing.T) {
 // path is another folder.
 func TestMakeSpaces(t *testing.T) {
 	p := folders(t, "user", "sine.graph", "twoin.aot_packed")
-	if err := os.Rename(filepath.Join(p.dir, "two"), filepath.Join(p.dir, "my one")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(filepath.Join(p.dir, "two"), filepath.Join(p.dir, "my one")))
 	for name, text := range map[string]string{ // of "my one", make takes "one" for the folder
 		"a folder":     "include my\\ one/models.mk\nall: $(MODELS_LIB)\n",
 		"of two":       "include one/models.mk\ninclude my\\ one/models.mk\nall: $(MODELS_LIB)\n",
@@ -314,9 +302,7 @@ func TestMakeSpaces(t *testing.T) {
 func TestTargetOfEachFolder(t *testing.T) {
 	const gcc = "gcc"
 	predefined, err := run(t.TempDir(), gcc, "-dM", "-E", "-x", "c", "/dev/null")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	header := func(macros string, archive string) string {
 		o := cmodel.Options{Target: cmodel.NewTarget(archive, "gcc 12", nil, macros)}
 		return unpack(t, generate(t, mlftest.Path(t, archive), o))

@@ -90,9 +90,7 @@ func build(t *testing.T, c *cmodel.Code, program, extension string, flags ...str
 	file := filepath.Join(dir, "main"+extension)
 	write(t, file, program)
 	exe, err := link(dir, file, flags...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return exe
 }
 
@@ -172,9 +170,7 @@ int main(void) {
 
 func TestInterface(t *testing.T) {
 	c, err := cmodel.Generate(archiv, adder(), cmodel.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	check(t, c, adderMain, ".c", "-DTVM_CHECK_BUFFERS")
 	if drawn.InFull() {
 		check(t, c, adderMain, ".c")
@@ -184,9 +180,7 @@ func TestInterface(t *testing.T) {
 // TestSmallWorkspace expects an error of the compiler for an array that is too small or not aligned for the workspaces.
 func TestSmallWorkspace(t *testing.T) {
 	c, err := cmodel.Generate(archiv, adder(), cmodel.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := unpack(t, c)
 	const array = "uint8_t memory[TVM_net_WORKSPACE_SIZE"
 	for memory, works := range map[string]bool{
@@ -218,9 +212,7 @@ func TestNames(t *testing.T) {
 	m := adder("class", "Class", "a-b", "a_b", "A.B", "2*/\n\"\\")
 	m.Name = "my-net"
 	c, err := cmodel.Generate(archiv, m, cmodel.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var renamed []string
 	for _, r := range c.Renamed {
 		if r.Reason == "" {
@@ -261,9 +253,7 @@ int main(void) {
 func TestStandaloneNames(t *testing.T) {
 	m := adder("class", "Class", "a-b", "a_b", "A.B", "2*/\n\"\\")
 	c, err := cmodel.Generate(archiv, m, cmodel.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	samples := []ndarray.Named{
 		{Name: "Class", Array: &ndarray.Array{DType: float, Shape: []int64{0}}},
 		{Name: "class", Array: &ndarray.Array{DType: float, Shape: []int64{4}, Data: make([]byte, 16)}},
@@ -286,9 +276,7 @@ int main(void) {
 `
 	for _, given := range [][]ndarray.Named{nil, samples} {
 		buffers, err := c.Standalone(given)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, buffers.Name), string(buffers.Data))
 		check(t, c, program, ".c", "-I"+dir)
@@ -300,9 +288,7 @@ int main(void) {
 func TestParameters(t *testing.T) {
 	m := adder()
 	c, err := cmodel.Generate(archiv, m, cmodel.Options{RAMParameters: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	blob := append([]byte{}, m.Params...)
 	blob[len(blob)-13] = 0x41 // the first parameter, 1.0, becomes 8.0
 	blob[len(blob)-14] = 0
@@ -364,9 +350,7 @@ int main(void) {
 		}
 	}
 	constant, err := cmodel.Generate(archiv, m, cmodel.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if strings.Contains(string(constant.Generated[0].Data), "SetParameters") {
 		t.Error("TVM_net_SetParameters is declared for constants")
 	}
@@ -410,9 +394,7 @@ int32_t tvmgen_net_run(struct tvmgen_net_inputs* inputs, struct tvmgen_net_outpu
 `)}},
 	}
 	c, err := cmodel.Generate(archiv, m, cmodel.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const zephyr = `
 #define DEVICE_DT_GET(node) node
 struct device { int number; };
@@ -487,9 +469,7 @@ int32_t tvmgen_net_run(struct tvmgen_net_workspace_pools* workspace_pools) {
 		Sources: []mlf.File{{Name: "codegen/host/src/net_lib0.c", Data: []byte(source)}},
 	}
 	c, err := cmodel.Generate(archiv, m, cmodel.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	check(t, c, `#include <tvm_net.h>
 
 static TVM_WORKSPACE_ALIGNED uint8_t memory[TVM_net_WORKSPACE_SIZE];

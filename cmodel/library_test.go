@@ -16,9 +16,7 @@ import (
 // TestFragments builds main.c with the fragments for make and, in a full run, for CMake, and runs it.
 func TestFragments(t *testing.T) {
 	c, err := cmodel.Generate(archiv, adder(), cmodel.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := unpack(t, c, generate(t, mlftest.Path(t, "twoin.aot_c"), cmodel.Options{}))
 	user := t.TempDir()
 	write(t, filepath.Join(user, "Makefile"), "include "+dir+"/models.mk\n"+
@@ -53,9 +51,7 @@ func TestSameFile(t *testing.T) {
 			m.Sources[i].Name = fmt.Sprintf("codegen/host/src/%s_lib%d.c", name, i)
 		}
 		c, err := cmodel.Generate(archiv, m, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return c
 	}
 	compiled := cmodel.Options{Target: cmodel.TargetOf("host")}
@@ -86,9 +82,7 @@ func TestTarget(t *testing.T) {
 	}
 	m4 := []string{"-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard"}
 	predefined, err := run(t.TempDir(), arm, append(m4, "-dM", "-E", "-x", "c", "/dev/null")...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	target := cmodel.NewTarget("mps2_an386", "gcc 12", m4, predefined)
 	if target.FloatABI != "hard" {
 		t.Errorf("float ABI %s", target.FloatABI)

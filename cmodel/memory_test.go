@@ -100,9 +100,7 @@ var besides = []step{{"net_copy", -1, 4}, {"net_take", -1, 1}, {"net_copy", 0, 4
 func TestMoreThanPlanned(t *testing.T) {
 	source := operator("net_copy", copyFour) + operator("net_take", fmt.Sprintf(takes, "32", "32"))
 	code, err := cmodel.Generate(archiv, chain(source, 4, besides...), cmodel.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	check(t, code, fmt.Sprintf(memoryMain, 0), ".c")
 	larger := operator("net_copy", copyFour) + operator("net_take", fmt.Sprintf(takes, "32", "48"))
 	code.Sources = []mlf.File{{Name: code.Sources[0].Name, Data: []byte(larger)}} // the plan has 64 bytes
@@ -128,9 +126,7 @@ func TestLeakedMemory(t *testing.T) {
 	body := "  if (net_leak(args, 0, 0, 0, 0, 0) != 0) return -1;\n"
 	source := operator("net_copy", copyFour) + operator("net_leak", leaks) + operator("net_take", body+body+body)
 	code, err := cmodel.Generate(archiv, chain(source, 4, besides...), cmodel.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	check(t, code, fmt.Sprintf(memoryMain, 0), ".c")
 	if got := code.WorkspaceBytes(); got != 3*32+2*16 { // and the outputs of two steps
 		t.Errorf("%d bytes of workspace", got)
@@ -147,9 +143,7 @@ func TestObjectMemory(t *testing.T) {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	data, err := os.ReadFile(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := chain(operator("net_copy", copyFour), 4, besides...)
 	m.Objects = []mlf.File{{Name: "codegen/host/lib/take.o", Data: data}}
 	if _, err := cmodel.Generate(archiv, m, cmodel.Options{}); err == nil ||
@@ -160,9 +154,7 @@ func TestObjectMemory(t *testing.T) {
 	a.Files = []mlf.File{{Name: "metadata.json", Data: []byte(`{"memory": {"functions": {"operator_functions": [
 		{"function_name": "net_take", "workspace": [{"workspace_size_bytes": 40}]}]}}}`)}}
 	code, err := cmodel.Generate(&a, m, cmodel.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	check(t, code, fmt.Sprintf(memoryMain, 0), ".c")
 	if len(code.Unsure) != 1 || !strings.Contains(code.Unsure[0], "take.o is not read") {
 		t.Errorf("unsure: %q", code.Unsure)
@@ -212,9 +204,7 @@ int32_t shared_kernel(void) {
 		for _, f := range a.Files {
 			if f.Name == "metadata.json" {
 				var metadata struct{ Modules map[string]json.RawMessage }
-				if err := json.Unmarshal(f.Data, &metadata); err != nil {
-					t.Fatal(err)
-				}
+				must(t, json.Unmarshal(f.Data, &metadata))
 				maps.Copy(modules, metadata.Modules)
 				continue
 			}
@@ -226,9 +216,7 @@ int32_t shared_kernel(void) {
 		}
 	}
 	metadata, err := json.Marshal(map[string]any{"version": 7, "modules": modules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return mlftest.Parse(t, append(files, mlf.File{Name: "metadata.json", Data: metadata})...)
 }
 
@@ -236,9 +224,7 @@ int32_t shared_kernel(void) {
 func TestPoolsOfMain(t *testing.T) {
 	a, m := open(t, mlftest.Path(t, "sine.aot_packed"))
 	c, err := cmodel.Generate(a, m, cmodel.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, f := range m.Sources {
 		m.Sources[i].Data = append(slices.Clip(f.Data),
 			operator("behind", "  int32_t global_workspace_4_var_code = arg_type_ids[4];")...)
@@ -256,9 +242,7 @@ func TestMemoryOfSharedCode(t *testing.T) {
 	var codes []*cmodel.Code
 	for _, m := range a.Models {
 		code, err := cmodel.Generate(a, m, cmodel.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		codes = append(codes, code)
 	}
 	if len(codes) != 2 {
@@ -268,9 +252,7 @@ func TestMemoryOfSharedCode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := unpack(t, some...)
 			exe, err := link(dir, filepath.Join(dir, "main.c"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if out, err := run(dir, exe); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
@@ -300,9 +282,7 @@ func plainMain(name string, m *mlf.Model, result string) string {
 func TestEmptyArena(t *testing.T) {
 	m := chain(operator("net_none", ""), 0, step{"net_none", -1, 0}, step{"net_none", 0, 0})
 	code, err := cmodel.Generate(archiv, m, cmodel.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	check(t, code, `#include <tvm_net.h>
 
 int main(void) {

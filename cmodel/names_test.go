@@ -21,9 +21,7 @@ func TestCompilerNames(t *testing.T) {
 	for group := range slices.Chunk(names, 5) {
 		group = append(group, "last")
 		c, err := cmodel.Generate(archiv, adder(group...), cmodel.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		dir := unpack(t, c)
 		for _, extension := range []string{".c", ".cpp"} {
 			file := filepath.Join(dir, "main"+extension)
@@ -38,9 +36,7 @@ func TestCompilerNames(t *testing.T) {
 // TestMacroNames compares the macros of the generated header's includes with the names that tensors keep.
 func TestMacroNames(t *testing.T) {
 	c, err := cmodel.Generate(archiv, adder(), cmodel.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := unpack(t, c)
 	said, err := run(dir, "gcc", "-dM", "-E", "-Iinclude", "include/tvm_net.h")
 	if err != nil {
@@ -52,9 +48,7 @@ func TestMacroNames(t *testing.T) {
 	}
 	for _, m := range macros {
 		c, err := cmodel.Generate(archiv, adder(m[1]), cmodel.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		renamed := false
 		for _, r := range c.Renamed {
 			renamed = renamed || r.Name == m[1] && r.CName != m[1]
@@ -76,9 +70,7 @@ func TestExample(t *testing.T) {
 			m.Sources[i].Name = fmt.Sprintf("codegen/host/src/%s_lib%d.c", x.model, i)
 		}
 		c, err := cmodel.Generate(archiv, m, cmodel.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		codes = append(codes, c)
 	}
 	dir := unpack(t, codes...)

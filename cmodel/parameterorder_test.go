@@ -18,17 +18,11 @@ import (
 // by one that has a parameter twice.
 func TestParameterOrder(t *testing.T) {
 	a, err := mlf.Open(mlftest.Path(t, "sine.graph"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m, err := a.Model("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := cmodel.Generate(a, m, cmodel.Options{RAMParameters: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	names, arrays := entries(t, m.Params)
 	slices.Reverse(names)
 	slices.Reverse(arrays)

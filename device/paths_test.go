@@ -22,12 +22,6 @@ import (
 	"github.com/boardsmith/boardsmith/project"
 )
 
-// writeBelow writes a file with its folders.
-func writeBelow(t *testing.T, name, text string) {
-	t.Helper()
-	writeFile(t, name, text)
-}
-
 // relativeHome makes a folder the working folder, by a symbolic link with a space in its name. It holds a board, a
 // template and libraries of the user's, an archive, a runtime and openocd, some of them by links.
 func relativeHome(t *testing.T, from string) {
@@ -39,12 +33,12 @@ func relativeHome(t *testing.T, from string) {
 	board := readFile(t, filepath.Join("..", "boards", from+".json"))
 	template, archive := os.DirFS(filepath.Join(testkit.Root(t), "templates", "baremetal")), mlftest.Tiny(t, nil)
 	t.Chdir(home)
-	writeBelow(t, "own boards/boards/mine.json", string(board))
+	writeFile(t, "own boards/boards/mine.json", string(board))
 	must(t, os.CopyFS("own/baremetal/templates/baremetal", template))
 	for _, name := range []string{"one", "two", "shelf/libraries/three"} {
 		name = filepath.Join("own", name)
-		writeBelow(t, filepath.Join(name, "library.json"), `{"doc": "x", "headers": ["."], "licence": "0BSD"}`)
-		writeBelow(t, filepath.Join(name, filepath.Base(name)+".h"), "")
+		writeFile(t, filepath.Join(name, "library.json"), `{"doc": "x", "headers": ["."], "licence": "0BSD"}`)
+		writeFile(t, filepath.Join(name, filepath.Base(name)+".h"), "")
 	}
 	must(t, os.Symlink(archive, "a model.tar"))
 	must(t, os.Symlink(crt, "crt"))

@@ -155,12 +155,6 @@ func process(t *testing.T, i *image.Image) transport.Link {
 	return p
 }
 
-// checkError checks an error's class, and that its next step has a text.
-func checkError(t *testing.T, err error, class failure.Class, next string) {
-	t.Helper()
-	wantError(t, err, class, next)
-}
-
 // TestTCPBoard: firmware behind a bridge can be opened repeatedly, and another build is recognised.
 func TestTCPBoard(t *testing.T) {
 	t.Parallel()
@@ -195,7 +189,7 @@ func TestTCPBoard(t *testing.T) {
 
 	_, other := bridgedImage(t, e, boards.Options{ArenaKiB: 48})
 	_, err = d.Flash(t.Context(), other)
-	checkError(t, err, failure.Config, other.Path)
+	wantError(t, err, failure.Config, other.Path)
 	wantError(t, err, "", "has no programmer", "not build "+other.ID())
 	if _, err := d.Open(t.Context(), other); failure.Of(err) != failure.Verify ||
 		strings.Contains(err.Error(), "has no programmer") {
@@ -245,7 +239,7 @@ func TestTCPErrorsHaveNextStep(t *testing.T) {
 	must(t, err)
 
 	_, second := d.Open(t.Context(), i) // as another computer would
-	checkError(t, second, failure.Transport, "client")
+	wantError(t, second, failure.Transport, "client")
 	if !errors.Is(second, transport.ErrClosed) {
 		t.Errorf("a second client: %v", second)
 	}
@@ -253,7 +247,7 @@ func TestTCPErrorsHaveNextStep(t *testing.T) {
 
 	br.serve(nil) // the bridge ends the connection
 	_, err = s.Function(t.Context(), "runtime.SystemLib")
-	checkError(t, err, failure.Transport, "peer still runs")
+	wantError(t, err, failure.Transport, "peer still runs")
 	if !errors.Is(err, transport.ErrClosed) {
 		t.Errorf("the bridge has closed the connection: %v", err)
 	}
@@ -263,7 +257,7 @@ func TestTCPErrorsHaveNextStep(t *testing.T) {
 	_, openErr := d.Open(t.Context(), i)
 	_, flashErr := d.Flash(t.Context(), i)
 	for _, err := range []error{openErr, flashErr} {
-		checkError(t, err, failure.ProbeMissing, "start the program")
+		wantError(t, err, failure.ProbeMissing, "start the program")
 		if errors.Is(err, transport.ErrClosed) {
 			t.Errorf("the bridge does not run: %v", err)
 		}
@@ -311,7 +305,7 @@ func TestTCPSilentBoardTimesOut(t *testing.T) {
 	must(t, err)
 	defer d.Close()
 	_, err = d.Flash(t.Context(), i)
-	checkError(t, err, failure.Config, i.Path)
+	wantError(t, err, failure.Config, i.Path)
 	wantError(t, err, "", "has no programmer")
 }
 

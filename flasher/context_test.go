@@ -24,9 +24,7 @@ import (
 // TestContexts ends the contexts of programmers before a call and while the tool hangs.
 func TestContexts(t *testing.T) {
 	tool := filepath.Join(t.TempDir(), "python3") // its second line names the Python of a pyocd: itself
-	if err := os.WriteFile(tool, []byte("#!/bin/sh\n#"+tool+"\nexec sleep 60\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(tool, []byte("#!/bin/sh\n#"+tool+"\nexec sleep 60\n"), 0o755))
 	c := Config{
 		Flash: boards.Flash{Chip: "nrf51", Scripts: []string{"target/nrf51.cfg"}},
 		Probe: Probe{Emulated: &Emulated{"localhost:1", "localhost:2"}},
@@ -82,17 +80,13 @@ func TestPythonOfPyOCD(t *testing.T) {
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
 		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return path
 	}
 	write("python/bin/python3.11", works)
 	write("bare/python3", "#!/bin/sh\necho \"ModuleNotFoundError: No module named 'pyocd'\"; exit 1\n")
 	short, link := filepath.Join(t.TempDir(), "python3"), filepath.Join(dir, "link")
-	if err := errors.Join(os.Symlink(write("python3", works), short), os.Symlink("program", link)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Symlink(write("python3", works), short), os.Symlink("program", link)))
 
 	for _, c := range []struct {
 		text string
@@ -123,16 +117,12 @@ func TestZeroConfig(t *testing.T) {
 	dir := t.TempDir()
 	output := "#!/bin/sh\necho '" + mark + "connected'\n"
 	for _, name := range []string{"openocd", "pyocd"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(output), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(output), 0o755))
 	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	for _, name := range []string{"openocd", "pyocd"} {
 		p, err := New(name, Config{Flash: boards.Flash{Chip: "nrf51"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := p.Do(t.Context(), Job{Restart: true}); err == nil {
 			t.Errorf("%s: no error for a tool that did nothing", name)
 		}
@@ -153,20 +143,14 @@ func TestKeptOutput(t *testing.T) {
 	for name, text := range map[string]string{
 		old: "", recent: "", tool: "#!/bin/sh\necho first line\necho failed to erase sector 3\nexit 3\n",
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(text), 0o755))
 	}
-	if err := os.Chtimes(old, longAgo, longAgo); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(old, longAgo, longAgo))
 	p, err := New("openocd", Config{
 		Flash: boards.Flash{Chip: "nrf51"},
 		Find:  func(string) (string, error) { return tool, nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = p.Do(t.Context(), Job{Verify: []Segment{{0, []byte{1, 2, 3, 4}}}})
 	path, ok := strings.CutPrefix(failure.Next(err), "its output is in ")
 	if output, _ := os.ReadFile(path); !ok || string(output) != "first line\nfailed to erase sector 3\n" {

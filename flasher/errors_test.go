@@ -152,9 +152,7 @@ func TestComparisonIsAStep(t *testing.T) {
 			var openocd toolRun
 			c.openocdSteps(&openocd, job)
 			pyocd, err := (&pyocd{c}).plan(job)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			want := register != 0 && name == "erases"
 			for tool, marks := range map[string][]string{"openocd": openocd.marks, "pyocd": pyocd.marks} {
 				if slices.Contains(marks, identified) != want {

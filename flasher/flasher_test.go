@@ -26,9 +26,7 @@ func TestEveryProgrammer(t *testing.T) {
 func created(t *testing.T, name string, c Config) Programmer {
 	t.Helper()
 	p, err := New(name, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 

@@ -89,9 +89,7 @@ func TestSerialIsNoCommand(t *testing.T) {
 func TestSerialIsNoAddress(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	var connections atomic.Int32
 	go func() {

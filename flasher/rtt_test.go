@@ -45,9 +45,7 @@ func (b *rig) setWords(at uint32, words ...uint32) {
 		path, err := o.find()
 		return errors.Join(err, o.shadow(dir), o.command(path, append(args, "-c", "shutdown"), dir).Run(b.t.Context()))
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 }
 
 // TestServeRTT passes bytes between RTT's buffers in an emulated chip's RAM and a client. The chip's firmware sleeps:
@@ -59,9 +57,7 @@ func TestServeRTT(t *testing.T) {
 	b := openRig(t, f, 0, 1024)
 	o := &openocd{b.conf}
 	data := []Segment{b.pattern(0, 0)}
-	if err := o.Do(t.Context(), Job{Write: data, Restart: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, o.Do(t.Context(), Job{Write: data, Restart: true}))
 	ctx := testkit.Context(t)
 	port := freeTCPPort(t)
 	block := []Range{{Addr: 0x20000000, Size: 0x80}, {Addr: rttAt, Size: 72}}
@@ -104,18 +100,14 @@ func (b *rig) exchangeRTT(ctx context.Context, port int, block []Range, wait tim
 		b.t.Fatal(err)
 	}
 	_, read, err := o.Inspect(ctx, []Range{{rttDown, 4}, {rttAt + 24 + 24 + 12, 4}, {rttAt + 24 + 16, 4}})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	return string(got), read
 }
 
 func freeTCPPort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
 }

@@ -33,9 +33,7 @@ func wrapped(t *testing.T, tool, script string) func(string) (string, error) {
 	}
 	wrapper := filepath.Join(t.TempDir(), tool)
 	text := "#!/bin/sh\n" + strings.ReplaceAll(script, "TOOL", command.Quote(path)) + "\n"
-	if err := os.WriteFile(wrapper, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(wrapper, []byte(text), 0o755))
 	return func(name string) (string, error) {
 		if name == tool {
 			return wrapper, nil
@@ -55,9 +53,7 @@ func TestExitStatusOfWrapper(t *testing.T) {
 			job.Erase, job.Write = append(job.Erase, b.sector(i)), append(job.Write, b.pattern(i, 0))
 		}
 		job.Verify = job.Write
-		if err := p.Do(t.Context(), job); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Do(t.Context(), job))
 		for i := range 3 {
 			job.Write[i] = b.pattern(i, 7)
 		}
@@ -140,9 +136,7 @@ func TestErasingsThatBegan(t *testing.T) {
 		},
 	} {
 		path := filepath.Join(t.TempDir(), "tool") // written before others are started, which would inherit it open
-		if err := os.WriteFile(path, []byte(c.tool), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(c.tool), 0o755))
 		for _, programmer := range []string{"openocd", "pyocd"} {
 			t.Run(c.name+"/"+programmer, func(t *testing.T) {
 				t.Parallel()

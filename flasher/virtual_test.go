@@ -24,6 +24,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/zephyrtest"
 )
 
+var must = testkit.Must
+
 func TestMain(m *testing.M) { keepertest.Main(m) }
 
 // A rig is an emulated board and its programmers.
@@ -45,9 +47,7 @@ func openRig(t *testing.T, f boards.Flash, base, size uint64) *rig {
 	}
 	b := &rig{t: t, dir: t.TempDir(), base: base, size: size}
 	up, err := chipkeeper.Up(t.Context(), keepertest.Path, b.dir, f.Chip, chipkeeper.Stays)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := chipkeeper.Down(context.Background(), b.dir); err != nil {
 			t.Error(err)
@@ -75,9 +75,7 @@ func (b *rig) flash() []byte {
 	b.t.Helper()
 	b.ask(chipkeeper.Request{Do: "save"})
 	data, err := os.ReadFile(filepath.Join(b.dir, "flash.bin"))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	return data
 }
 
@@ -146,9 +144,7 @@ func TestJob(t *testing.T) {
 			all.Write = append(all.Write, b.pattern(i, 0))
 		}
 		all.Verify = all.Write
-		if err := p.Do(t.Context(), all); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Do(t.Context(), all))
 		one := b.pattern(1, 77)
 		if err := p.Do(t.Context(), Job{
 			Erase: []boards.Sector{b.sector(1)}, Write: []Segment{one},
@@ -198,9 +194,7 @@ func zephyrBuildOf(t *testing.T, f boards.Flash) string {
 	dir := zephyrtest.Build(t, f.Programmer, map[string][]string{f.Programmer: args[f.Programmer]},
 		"source [find beside.cfg]\n")
 	beside := filepath.Join(dir, "..", "the board", "support", "beside.cfg")
-	if err := os.WriteFile(beside, []byte("source [find "+f.Scripts[0]+"]\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(beside, []byte("source [find "+f.Scripts[0]+"]\n"), 0o644))
 	return dir
 }
 
@@ -307,9 +301,7 @@ func TestInspect(t *testing.T) {
 		}
 		for range 2 {
 			pc, got, err := p.(inspector).Inspect(t.Context(), []Range{{data[0].Addr, 8}, {0xE000ED00, 4}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if pc&^2 != uint32(b.base)+8 || len(got) != 2 ||
 				!bytes.Equal(got[0].Data, data[0].Data[:8]) || got[1].Data[3] != 0x41 {
 				t.Errorf("pc %#x, read %v", pc, got)
@@ -324,9 +316,7 @@ func TestFailures(t *testing.T) {
 	onEach(t, func(t *testing.T, b *rig, _ Programmer) {
 		p := created(t, b.conf.Flash.Programmer, b.conf)
 		job := Job{Erase: []boards.Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}, Verify: []Segment{b.pattern(0, 0)}}
-		if err := p.Do(t.Context(), job); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Do(t.Context(), job))
 		job.Write[0] = b.pattern(0, 9) // what is there already need not be written
 		job.Verify = job.Write
 		first := job.Write[0].Data[0x20]
@@ -391,9 +381,7 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	slow := filepath.Join(t.TempDir(), "slow.cfg") // the job cannot end before it is canceled
 	const script = "rename init connect; proc init {} { connect; proc verify_image {args} { sleep 60000 } }\n"
-	if err := os.WriteFile(slow, []byte(script), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(slow, []byte(script), 0o644))
 	scripts := []string{"target/nrf51.cfg", slow}
 	b := openRig(t, boards.Flash{Programmer: "openocd", Scripts: scripts, Chip: "nrf51"}, 0, 1024)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -419,9 +407,7 @@ func TestInterruptsWhileErasing(t *testing.T) {
 			0x00, 0xE1, 0x00, 0xE0,
 		})
 		job := Job{Erase: []boards.Sector{b.sector(0)}, Write: []Segment{busy}, Verify: []Segment{busy}, Restart: true}
-		if err := p.Do(t.Context(), job); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Do(t.Context(), job))
 		next := Job{Erase: []boards.Sector{b.sector(0), b.sector(1)}, Write: []Segment{b.pattern(1, 5), b.pattern(0, 5)}}
 		next.Verify = next.Write
 		if err := p.Do(t.Context(), next); err != nil {

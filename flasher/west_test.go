@@ -20,9 +20,7 @@ import (
 // rewrite replaces a file of a build.
 func rewrite(t *testing.T, build, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(build, filepath.FromSlash(name)), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(build, filepath.FromSlash(name)), []byte(text), 0o644))
 }
 
 // TestZephyrChoice: of a build's runners, that of the board file is used, else one that reads back, else the usual one.
@@ -91,9 +89,7 @@ args:
     - --flash-opt=-e=chip
 `
 	dir := zephyrtest.Build(t, "openocd", map[string][]string{"openocd": zephyrtest.OpenOCD}, "# not used\n")
-	if err := os.Mkdir(filepath.Join(dir, "own settings"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, "own settings"), 0o755))
 	rewrite(t, dir, "own settings/a b.cfg", "")
 	rewrite(t, dir, "zephyr/runners.yaml", text)
 	got := created(t, "west", Config{Build: dir}).(*openocd)
@@ -166,9 +162,7 @@ func withScript(t *testing.T, script string) Config {
 		t.Skip("west is not installed")
 	}
 	path := filepath.Join(t.TempDir(), "flash it")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 	runner := map[string][]string{"misc-flasher": {path, "of mine"}}
 	return Config{Build: zephyrtest.Build(t, "misc-flasher", runner, ""), Find: testkit.FindTool}
 }
@@ -240,9 +234,7 @@ func TestWestChoosesProbe(t *testing.T) {
 	bin := t.TempDir()
 	log := filepath.Join(bin, "log")
 	script := "#!/bin/sh\necho \"$*\" >>" + command.Quote(log) + "\n"
-	if err := os.WriteFile(filepath.Join(bin, "nrfjprog"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(bin, "nrfjprog"), []byte(script), 0o755))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	c := Config{
 		Build: zephyrtest.Build(t, "nrfjprog", map[string][]string{"nrfjprog": {"--nrf-family=NRF52"}}, ""),
@@ -251,9 +243,7 @@ func TestWestChoosesProbe(t *testing.T) {
 	}
 	rewrite(t, c.Build, "zephyr/zephyr.hex", ":0400000001020304F2\n:00000001FF\n")
 	p := created(t, "west", c)
-	if err := p.Do(t.Context(), wholeImage); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Do(t.Context(), wholeImage))
 	if output, err := os.ReadFile(log); err != nil || !strings.Contains(string(output), "--snr 683123456") {
 		t.Errorf("nrfjprog got %s (%v)", output, err)
 	}
@@ -289,9 +279,7 @@ func TestWestCommands(t *testing.T) {
 		t.Fatalf("%q, %q", lines, files)
 	}
 	run := command.Command{Path: "/bin/sh", Args: []string{"-c", lines[0]}}
-	if err := run.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, run.Run(t.Context()))
 	if _, err := os.Stat(filepath.Join(c.Build, "flashed")); err != nil {
 		t.Error(err)
 	}

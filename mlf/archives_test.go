@@ -116,17 +116,11 @@ func checkArrays(t *testing.T, what string, ts []mlf.Tensor, path string, named 
 func TestOpenTellsByContent(t *testing.T) {
 	packed := mlftest.Path(t, "conv_f32.graph")
 	zipped, err := os.ReadFile(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other := filepath.Join(t.TempDir(), "conv.tar") // gzipped despite its name
-	if err := os.WriteFile(other, zipped, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(other, zipped, 0o644))
 	a, err := mlf.Open(other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sum := sha256.Sum256(a.Raw)
 	if a.Digest != hex.EncodeToString(sum[:]) || bytes.HasPrefix(a.Raw, zipped[:2]) {
 		t.Errorf("digest %s of %d bytes", a.Digest, len(a.Raw))

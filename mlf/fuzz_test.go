@@ -14,11 +14,14 @@ import (
 
 	"github.com/boardsmith/boardsmith/internal/modelgraph"
 	"github.com/boardsmith/boardsmith/internal/paramblob"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
+
+var must = testkit.Must
 
 // FuzzOpen reads arbitrary tars. Reading an accepted one again gives the same result, and its names stay below the
 // folder that it is unpacked into.
@@ -87,9 +90,7 @@ func FuzzGraph(f *testing.F) {
 		}
 		checkGraph(t, g, data)
 		var compact bytes.Buffer
-		if err := json.Compact(&compact, data); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Compact(&compact, data))
 		if again, err := modelgraph.Parse(compact.Bytes()); err != nil || !reflect.DeepEqual(g, again) {
 			t.Fatalf("%+v\nreads again as\n%+v, %v", g, again, err)
 		}
@@ -157,9 +158,7 @@ func FuzzParams(f *testing.F) {
 func FuzzObject(f *testing.F) {
 	for _, name := range []string{"digits_i8.graph_llvm_thumbv7m", "digits_i8.graph_llvm_rv32"} {
 		a, err := mlf.Open(mlftest.Path(f, name))
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Add(a.Models[0].Objects[0].Data)
 	}
 	f.Add([]byte("\x7fELF\x01\x01\x01"))
@@ -186,9 +185,7 @@ func FuzzObject(f *testing.F) {
 func globals(t *testing.T, object []byte) (defined, undefined []string) {
 	t.Helper()
 	e, err := elf.NewFile(bytes.NewReader(object))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	symbols, _ := e.Symbols() // none, without a table
 	for _, s := range symbols {
 		bind, here := s.Info>>4, s.Section != elf.SHN_UNDEF
@@ -207,9 +204,7 @@ func FuzzHeader(f *testing.F) {
 	f.Add([]byte("struct tvmgen_m_inputs { void* x; };\nint32_t tvmgen_m_run(struct tvmgen_m_inputs* inputs);\n"))
 	for _, name := range []string{"conv_pools.aot_c_pools", "twoin.aot_c"} {
 		a, err := mlf.Open(mlftest.Path(f, name))
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Add(a.Models[0].Headers[0].Data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -271,9 +266,7 @@ func headerText(h *mlf.Header) string {
 func FuzzRelay(f *testing.F) {
 	f.Add("def @main(%a:0: Tensor[(1, 2), int8] /* x */, output_tensor_names=[\"y\"]) -> (Tensor[(1), int8], float32) {\n")
 	a, err := mlf.Open(mlftest.Path(f, "twoin.aot_packed"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Add(string(a.Find("src/twoin.relay").Data))
 	f.Fuzz(func(t *testing.T, text string) {
 		r := mlf.ParseRelay(text)

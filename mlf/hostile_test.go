@@ -24,18 +24,14 @@ func tarOf(t testing.TB, h tar.Header, data string) []byte {
 		writeMember(t, w, tar.Header{Name: "./" + f.Name, Typeflag: tar.TypeReg}, string(f.Data))
 	}
 	writeMember(t, w, h, data)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return b.Bytes()
 }
 
 func writeMember(t testing.TB, w *tar.Writer, h tar.Header, data string) {
 	t.Helper()
 	h.Size, h.Mode = int64(len(data)), 0o644
-	if err := w.WriteHeader(&h); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.WriteHeader(&h))
 	if _, err := w.Write([]byte(data)); err != nil {
 		t.Fatal(err)
 	}
@@ -97,9 +93,7 @@ func TestHostileFiles(t *testing.T) {
 		if _, err := w.Write(b); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Close())
 		return out.Bytes()
 	}
 	zipped := zip(good)
@@ -125,9 +119,7 @@ func TestHostileFiles(t *testing.T) {
 		"net.pt":      {[]byte("PK\x03\x04rest"), "neither an archive nor the description"},
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, c.data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, c.data, 0o644))
 		_, err := mlf.Open(path)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) ||
 			failure.Of(err) != failure.Config || failure.Next(err) == "" {
@@ -158,9 +150,7 @@ func TestTooManyMembers(t *testing.T) {
 	for i := range mlf.MaxFiles + 1 {
 		writeMember(t, w, tar.Header{Name: fmt.Sprint(i), Typeflag: tar.TypeReg}, "")
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	if _, err := mlf.Parse("x", b.Bytes()); err == nil || !strings.Contains(err.Error(), "members") {
 		t.Error(err)
 	}

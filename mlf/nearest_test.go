@@ -11,9 +11,7 @@ import (
 // TestNearestArchive: the error for a missing archive names the most similar one in its folder.
 func TestNearestArchive(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "kws.tar"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "kws.tar"), nil, 0o644))
 	for name, want := range map[string]string{
 		"ksw.tar": `did you mean "kws.tar"?`, "elsewhere/kws.tar": "check the path of the model",
 	} {

@@ -23,13 +23,9 @@ func packed(t *testing.T, pack packer) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, f := range graphModel() {
-		if err := pack(w, f.Name, f.Data); err != nil {
-			t.Fatal(err)
-		}
+		must(t, pack(w, f.Name, f.Data))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return b.Bytes()
 }
 
@@ -161,9 +157,7 @@ func inFolder(files []mlf.File) (in []mlf.File) {
 func TestLineEnds(t *testing.T) {
 	for _, path := range slices.Concat(mlftest.Archives(t), mlftest.OtherVersions(t)) {
 		a, err := mlf.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		files := slices.Clone(a.Files)
 		for i, f := range files {
 			if !strings.HasSuffix(f.Name, ".params") && !strings.HasSuffix(f.Name, ".o") {
@@ -199,9 +193,7 @@ func TestWorkspaceOfIncluded(t *testing.T) {
 				strings.Replace(mlftest.TinyOperator, "return 0", "return run()", 1),
 		})
 		a, err := mlf.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if w := operatormemory.Of(a, a.Models[0]); len(w.Unknown) == 0 {
 			t.Errorf("%s: an allocation of a size that is not a constant is no doubt: %+v", name, w)
 		}

@@ -13,8 +13,11 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
+
+var must = testkit.Must
 
 func TestRelay(t *testing.T) {
 	for _, c := range []struct{ text, params, results, names string }{
@@ -132,9 +135,7 @@ func TestObjects(t *testing.T) {
 			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
 		}
 		data, err := os.ReadFile(obj)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		tried++
 		checkObject(t, strings.Join(cmd.Args, " "), data, c.want)
 	}
@@ -174,9 +175,7 @@ func TestOtherFormats(t *testing.T) {
 // TestLinkedDescription opens a description by a link to it, and one in a folder by a link to that.
 func TestLinkedDescription(t *testing.T) {
 	target, err := filepath.Abs("../examples/c-model/dense.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	links := map[string]string{"kws.json": target, "folder": filepath.Dir(target)}
 	dir := t.TempDir()
 	for name, to := range links {
@@ -189,9 +188,7 @@ func TestLinkedDescription(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := os.Symlink("none.json", filepath.Join(dir, "broken.json")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("none.json", filepath.Join(dir, "broken.json")))
 	if _, err := Open(filepath.Join(dir, "broken.json")); failure.Of(err) != failure.Config {
 		t.Errorf("a broken link: %v", err)
 	}
@@ -209,9 +206,7 @@ func TestAttributes(t *testing.T) {
 	if !ok || len(rest) != 0 {
 		t.Fatalf("% x | % x", part, rest)
 	}
-	if err := readScopes([]byte(scope), o.order(), armIsText, found); err != nil {
-		t.Fatal(err)
-	}
+	must(t, readScopes([]byte(scope), o.order(), armIsText, found))
 	if found[armCPUName].text != "cortex-m7" || found[armCPUArch].number != 13 || found[armVFPArgs].number != 1 ||
 		found[67].text != "2.09" {
 		t.Errorf("%v", found)
@@ -264,9 +259,7 @@ func TestBomb(t *testing.T) {
 	if _, err := w.Write(make([]byte, limit+1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	if raw, err := unpack(bytes.NewReader(b.Bytes()), limit); err == nil ||
 		!strings.Contains(err.Error(), "unpacks to more") {
 		t.Errorf("unpacked %d bytes of zeroes, %v", len(raw), err)

@@ -16,15 +16,11 @@ func TestPlainTensors(t *testing.T) {
 	const text = `{"name": "net", "headers": ["net.h"], "function": "net", "arguments": [
 {"input": "x", "dtype": "int8", "shape": [2]}, {"output": "y", "dtype": "int8", "shape": [2]},
 {"arena": "a", "bytes": 1073741824}, {"arena": "b", "bytes": 1073741824}]}`
-	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "net.h"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(file), "net.h"), nil, 0o644))
 	for _, name := range []string{
 		"x", "workspace", "Workspace", "class", "status", "x_workspace_pool", "x_constant_pool",
 	} {
-		if err := os.WriteFile(file, []byte(strings.Replace(text, `"x"`, `"`+name+`"`, 1)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(strings.Replace(text, `"x"`, `"`+name+`"`, 1)), 0o644))
 		a, err := mlf.Open(file)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -26,9 +26,7 @@ func TestSignaturesOfArchives(t *testing.T) {
 	}
 	for _, path := range mlftest.Archives(t) {
 		a, err := mlf.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, m := range a.Models {
 			got := signatures(m)
 			if w, ok := want[mlftest.Name(path)]; ok && got != w {

@@ -27,6 +27,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
@@ -447,25 +448,27 @@ func TestCancel(t *testing.T) {
 	p := generated(t, Spec{Model: model}, own)
 	may := filepath.Join(t.TempDir(), "may") // without this file, make cannot end before it is cancelled
 	slow := "\n$(BUILD)/firmware.elf: slow\nslow: $(MODEL_PART) $(RUNTIME) ; test -e " + filepath.ToSlash(may) +
-		" || sleep 60\n"
+		" || sleep 7200\n"
 	appendTo(t, filepath.Join(p.Dir(), "Makefile"), slow)
 	ctx, cancel := context.WithCancel(t.Context())
-	var began time.Time
 	p.builder.Progress = func(e device.ProgressEvent) {
 		if e.Done == 3 {
-			began = time.Now()
 			cancel()
 		}
 	}
 	_, err := p.Build(ctx)
 	wantError(t, err, failure.Interrupted)
-	if d := time.Since(began); d > 10*buildenv.ToolGrace {
-		t.Errorf("it took %v to stop", d)
-	}
 	mark, err := os.OpenFile(keptDirs(t, own.Cache)[0]+".lock", os.O_RDWR, 0)
 	must(t, err)
-	if alone, err := filelock.Try(mark); err != nil || !alone {
-		t.Errorf("processes of the cancelled build are left (%v)", err)
+	for end := testkit.Context(t); ; time.Sleep(10 * time.Millisecond) { // a busy computer ends processes later
+		alone, err := filelock.Try(mark)
+		must(t, err)
+		if alone {
+			break
+		}
+		if end.Err() != nil {
+			t.Fatal("processes of the cancelled build are left")
+		}
 	}
 	must(t, mark.Close())
 	p.builder.Progress = nil

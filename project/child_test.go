@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -22,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
@@ -97,19 +97,15 @@ func childCommand(t *testing.T, mode string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestKilled kills generate and build at a few moments; the next run must make the very same firmware.
+// TestKilled kills generate and build at a few moments, six times as many in a full run; the next run must make the
+// very same firmware.
 func TestKilled(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	if s, err := strconv.ParseUint(os.Getenv("PROJECT_TEST_SEED"), 10, 64); err == nil {
-		seed = s
-	}
-	t.Logf("seed %d (PROJECT_TEST_SEED)", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := drawn.Rand(t, "moments of kills")
 	first, second := mlftest.Tiny(t, nil),
 		mlftest.Operator(t, mlftest.TinyOperator+"// second\n")
 	want := built(t, generated(t, Spec{Model: second}))
 
-	for round := range 6 {
+	for round := range drawn.Count(2, 12) {
 		dir := filepath.Join(t.TempDir(), "p")
 		if round%2 == 1 {
 			p := generatedIn(t, dir, Spec{Model: first})

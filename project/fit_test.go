@@ -128,7 +128,7 @@ func TestArenaNeed(t *testing.T) {
 		{"mps2_an385", "conv_pools.aot_c_pools", 0},
 		{"qemu_riscv32", "digits_i8.graph", 384},
 		{"qemu_riscv64", "matmul_00", 256},
-	}, 2) {
+	}, 1) {
 		t.Run(c.board+" "+c.model, func(t *testing.T) {
 			o := boards.Options{PacketBytes: c.packet}
 			p := generated(t, Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: o})
@@ -141,6 +141,7 @@ func TestArenaNeed(t *testing.T) {
 // TestArenaNeedOfArchives does the same for every archive of every version of TVM, on the computer and on the emulated
 // boards that it is for. Only an object that allocates is a doubt.
 func TestArenaNeedOfArchives(t *testing.T) {
+	drawn.OnlyInFull(t, "TestArenaNeed, TestWorkspaceUnsure and the tests of package operatormemory")
 	t.Parallel()
 	type pair struct {
 		board  *boards.Board

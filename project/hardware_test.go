@@ -1,7 +1,6 @@
 package project_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
@@ -87,7 +85,7 @@ func TestUnwanted(t *testing.T) {
 // symbols of each image.
 func TestEveryChipBuilds(t *testing.T) {
 	t.Parallel()
-	all := drawn.Of(t, "chips", chips(t, func(*boards.Board) bool { return true }), 2)
+	all := drawn.Of(t, "chips", chips(t, func(*boards.Board) bool { return true }), 1)
 	model := filepath.Join(t.TempDir(), samples.Name)
 	writeFile(t, model, string(samples.Archive()))
 	c := cache.New(testcache.Dir(), cache.Options{})
@@ -96,8 +94,7 @@ func TestEveryChipBuilds(t *testing.T) {
 			if why := hasCompiler(t, b); why != "" {
 				t.Skip(why)
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-			defer cancel()
+			ctx := testkit.Context(t)
 			dir := filepath.Join(t.TempDir(), "p")
 			builder := &project.Builder{Host: device.Host{Cache: c}, Forms: true}
 			p, err := builder.Generate(ctx, dir, project.Spec{Board: b.Name, Model: model})
@@ -236,7 +233,7 @@ func measureOverRPC(t *testing.T, builder *project.Builder, s project.Spec) {
 func measureAlone(t *testing.T, builder *project.Builder, s project.Spec) {
 	p, err := generateAlone(t, builder, s)
 	must(t, err)
-	f, err := openAlone(t, p, 2*time.Minute)
+	f, err := openAlone(t, p)
 	must(t, err)
 	in := four(t, f.model)
 	must(t, f.model.SetInput(t.Context(), in.Name, in.Array))

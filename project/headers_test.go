@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
@@ -48,7 +47,7 @@ func goWay(t *testing.T, way string, s project.Spec, input []byte) wayResult {
 		if err != nil {
 			return wayResult{err: err}
 		}
-		f, err := openAlone(t, p, 5*time.Minute)
+		f, err := openAlone(t, p)
 		if err != nil {
 			return wayResult{err: err}
 		}

@@ -248,7 +248,7 @@ func TestLibraryAndOthers(t *testing.T) {
 				"unity_RPC_c.o is linked",
 		},
 		{"with_m4", another, "int strlen(char* s) { return 1 / *s; }", "strlen.o) and library nn both define strlen"},
-	}, 2) {
+	}, 1) {
 		e, files := shelf(t), map[string]string{}
 		if c.file == "" {
 			files["codegen/host/src/util.c"] = c.text

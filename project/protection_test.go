@@ -2,7 +2,6 @@ package project
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,12 +14,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/diagnostics"
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
@@ -243,8 +242,7 @@ func openMemory(t *testing.T, board string) (memoryProbe, *Project) {
 // call returns a function's number, or its fault.
 func (m memoryProbe) call(name string, args ...any) (int64, *fault.Error) {
 	m.Helper()
-	ctx, cancel := context.WithTimeout(m.Context(), 30*time.Second)
-	defer cancel()
+	ctx := testkit.Context(m)
 	f, err := m.s.Function(ctx, "memory."+name)
 	must(m, err)
 	n, err := f.Call(ctx, args...)

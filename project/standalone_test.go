@@ -63,7 +63,7 @@ func runAlone(t *testing.T, s project.Spec) (aloneFirmware, error) {
 	if err != nil {
 		return aloneFirmware{}, err
 	}
-	return openAlone(t, p, 2*time.Minute)
+	return openAlone(t, p)
 }
 
 // generateAlone generates standalone firmware, and closes it at the test's end.
@@ -78,10 +78,9 @@ func generateAlone(t *testing.T, builder *project.Builder, s project.Spec) (*pro
 }
 
 // openAlone builds standalone firmware and opens its model.
-func openAlone(t *testing.T, p *project.Project, limit time.Duration) (aloneFirmware, error) {
+func openAlone(t *testing.T, p *project.Project) (aloneFirmware, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
+	ctx := testkit.Context(t)
 	session, err := p.RunStandalone(ctx, &device.Desk{Programmer: "none"}, "")
 	if err != nil {
 		return aloneFirmware{Project: p}, err
@@ -96,16 +95,15 @@ func openAlone(t *testing.T, p *project.Project, limit time.Duration) (aloneFirm
 }
 
 // TestStandalone runs archives as standalone firmware: the outputs are those of TVM. A plain run has one archive on
-// each board, a full run all archives.
+// the computer and one on an emulated board, a full run all archives.
 func TestStandalone(t *testing.T) {
 	t.Parallel()
 	type pair struct{ archive, board string }
-	pairs := []pair{
-		{"sine.aot_c", "host"},
+	pairs := append([]pair{{"sine.aot_c", "host"}}, drawn.Of(t, "standalone firmware", []pair{
 		{"twoin.aot_packed", "mps2_an385"},
 		{"conv_f32.graph", "mps2_an521"},
 		{"conv_pools.aot_c_pools", "qemu_riscv32"},
-	}
+	}, 1)...)
 	if drawn.InFull() {
 		pairs = nil
 		for i, path := range mlftest.Archives(t) {
@@ -322,14 +320,14 @@ func TestStandaloneFailures(t *testing.T) {
 	for _, board := range drawn.Of(t, "boards that fail alone", aloneBoards, 1) {
 		t.Run(board, func(t *testing.T) {
 			t.Run("return", func(t *testing.T) {
-				err := failAlone(t, board, "return in[0] == 1 ? -7 : 0;", 20*time.Second)
+				err := failAlone(t, board, "return in[0] == 1 ? -7 : 0;", time.Minute)
 				if err == nil || !strings.Contains(err.Error(), "returned the error -7 (0xfffffff9)") ||
 					failure.Of(err) != failure.Fault || failure.Next(err) == "" {
 					t.Errorf("got %v", err)
 				}
 			})
 			t.Run("fault", func(t *testing.T) {
-				err := failAlone(t, board, "if (in[0] == 1) { __builtin_trap(); } return 0;", 20*time.Second)
+				err := failAlone(t, board, "if (in[0] == 1) { __builtin_trap(); } return 0;", time.Minute)
 				var faultErr *fault.Error
 				if !errors.As(err, &faultErr) || faultErr.Operator != "twice" || faultErr.Prior {
 					t.Errorf("got %v", err)
@@ -366,14 +364,14 @@ func failAlone(t *testing.T, board, statement string, limit time.Duration) error
 	faultErr := new(fault.Error)
 	if failure.Of(failed) == failure.Timeout && !errors.As(failed, &faultErr) {
 		// On a busy computer, an emulator is slower than the host's time: the next request then fetches the record.
-		failed = run(20 * time.Second)
+		failed = run(time.Minute)
 	}
 	t.Log(failed)
 	if errors.As(failed, &faultErr) {
 		wantError(t, f.model.Run(t.Context()), failure.Config)
 	}
 	in.Data[0] = 5
-	if err := run(20 * time.Second); err != nil {
+	if err := run(time.Minute); err != nil {
 		t.Fatalf("after the failure: %v", err)
 	}
 	if out, err := f.model.Output(t.Context(), 0); err != nil || out.Data[0] != 10 {
@@ -426,8 +424,7 @@ func TestSamples(t *testing.T) {
 	samples := arraysOf(t, in)
 	f, err := runAlone(t, project.Spec{Board: "host", Model: path, Samples: samples})
 	must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := testkit.Context(t)
 	wantError(t, f.model.SetInput(ctx, samples[0].Name, samples[0].Array), failure.Config)
 	wantError(t, f.session.SetInput(ctx, 0, []byte{1}), failure.Transport)
 	must(t, f.model.Run(ctx))
@@ -449,8 +446,7 @@ func TestStandaloneOutputs(t *testing.T) {
 	t.Parallel()
 	f, err := runAlone(t, project.Spec{Board: "host", Model: broken(t, "return in[0] == 1 ? -7 : 0;")})
 	must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := testkit.Context(t)
 	run := func(first byte, times int) error {
 		must(t, f.session.SetInput(ctx, 0, []byte{first, 0, 0, 0}))
 		_, err := f.session.Run(ctx, times)
@@ -652,7 +648,7 @@ func compareFirmware(t *testing.T, board *boards.Board, path string) (aloneRow, 
 	if err != nil {
 		return row, err
 	}
-	f, err := openAlone(t, p, 5*time.Minute)
+	f, err := openAlone(t, p)
 	if err != nil {
 		return row, err
 	}

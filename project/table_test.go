@@ -24,6 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
@@ -39,7 +40,7 @@ const reportFolder = "../build/report"
 var shownArchives = []string{"digits_i8.aot_c", "dscnn_i8.aot_c"}
 
 // trialsDrawn is the number of pairs of a board and an archive that a plain run draws.
-const trialsDrawn = 3
+const trialsDrawn = 2
 
 // A trial is one archive on one board.
 type trial struct {
@@ -145,8 +146,7 @@ func writeReport(t *testing.T, name, text string) {
 
 // try generates the archive's project for the board and runs it. If the hint names an option, it uses that option.
 func try(t *testing.T, x trial, c *cache.Cache) (v verdict) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	dir, err := os.MkdirTemp(t.TempDir(), "")
 	if err != nil {
 		return verdict{err: err}

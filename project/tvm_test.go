@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/framing"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -205,7 +206,7 @@ func TestPipesAreRefused(t *testing.T) {
 			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "it is not a file") {
 				t.Errorf("%s: %v", what, err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-testkit.Context(t).Done():
 			t.Errorf("%s: it waits for the pipe", what)
 		}
 	}
@@ -222,7 +223,7 @@ func TestPipesAreRefused(t *testing.T) {
 		if len(edited) != 1 || edited[0] != "src/main.c" {
 			t.Errorf("edited: %v", edited)
 		}
-	case <-time.After(20 * time.Second):
+	case <-testkit.Context(t).Done():
 		t.Error("a file of the project that is a pipe: it waits for it")
 	}
 }

@@ -315,7 +315,7 @@ func runZephyrAlone(t *testing.T, builder *project.Builder, board, path string) 
 	p, err := generateAlone(t, builder, project.Spec{Board: "zephyr/" + board, Model: path})
 	f := aloneFirmware{}
 	if err == nil {
-		f, err = openAlone(t, p, 5*time.Minute)
+		f, err = openAlone(t, p)
 	}
 	if why, bad := refusal(trial{&boards.Board{CFlags: []string{"-mcpu=cortex-m4"}}, path}, err); bad != nil {
 		t.Fatalf("%v\n%s", bad, failure.Next(bad))
@@ -421,7 +421,7 @@ func TestZephyrDevice(t *testing.T) {
 		file := filepath.Join(p.Dir(), filepath.FromSlash(name))
 		writeFile(t, file, text)
 	}
-	f, err := openAlone(t, p, 5*time.Minute)
+	f, err := openAlone(t, p)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, failure.Next(err))
 	}
@@ -467,7 +467,7 @@ const TVMContext standalone_context = TVM_CONTEXT_INIT(NULL, devices);
 		p, err := generateAlone(t, builder, project.Spec{Board: "host", Model: archive})
 		must(t, err)
 		writeFile(t, filepath.Join(p.Dir(), "src", "devices.c"), text)
-		f, err := openAlone(t, p, 2*time.Minute)
+		f, err := openAlone(t, p)
 		must(t, err)
 		if text != operator {
 			checkDeviceRun(t, f)

@@ -17,18 +17,14 @@ func copyRuntime(t *testing.T, name string) string {
 	t.Helper()
 	crt := filepath.Join(t.TempDir(), name)
 	for _, folder := range []string{"include", "src"} {
-		if err := os.CopyFS(filepath.Join(crt, folder), os.DirFS("../crt/"+folder)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.CopyFS(filepath.Join(crt, folder), os.DirFS("../crt/"+folder)))
 	}
 	for _, file := range []string{"CMakeLists.txt", "Makefile", "boardsmith_crt-config.cmake"} {
 		text, err := os.ReadFile("../crt/" + file)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(crt, file), text, 0o644)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	return crt
 }
@@ -51,9 +47,7 @@ func TestRuntimeAlone(t *testing.T) {
 			runHere(t, "", "mkdir", model)
 			runHere(t, "", "tar", "xzf", "../internal/testdata/archives/add.aot_packed.tar.gz", "-C", model)
 			dir := filepath.Join(t.TempDir(), "my program")
-			if err := os.CopyFS(dir, os.DirFS("../examples/crt-alone")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.CopyFS(dir, os.DirFS("../examples/crt-alone")))
 			if way == "package" {
 				runHere(t, dir, "sed", "-i", `s/^add_subdirectory(.*/find_package(boardsmith_crt REQUIRED PATHS "${CRT}")/`,
 					"CMakeLists.txt")
@@ -93,9 +87,7 @@ func TestPkgConfig(t *testing.T) {
 		}
 	}
 	crt, dir := copyRuntime(t, "the crt"), filepath.Join(t.TempDir(), "my program")
-	if err := os.CopyFS(dir, os.DirFS("../examples/crt-alone")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(dir, os.DirFS("../examples/crt-alone")))
 	runHere(t, "", "tar", "xzf", "../internal/testdata/archives/add.aot_packed.tar.gz", "-C", dir)
 	argv := []string{"make", "-C", crt, "CRT_CONFIG=" + dir}
 	spaced := append(slices.Clone(argv), "BUILD="+filepath.Join(dir, "build"))

@@ -34,9 +34,7 @@ func buildScenes(t *testing.T) string {
 		"#define BOARDSMITH_WATCHDOG_MS 8000\n#define BOARDSMITH_EMULATED 0\n#define BOARDSMITH_UPLOAD_BYTES 0\n" +
 		"#define BOARDSMITH_BUDGET_MS " +
 		strconv.Itoa(sceneBudgetMS) + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "crt_config.h"), []byte(config), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "crt_config.h"), []byte(config), 0o644))
 	program := filepath.Join(dir, "sim")
 	args := []string{
 		"-std=gnu11", modelLevel(), "-no-pie", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined",

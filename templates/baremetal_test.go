@@ -64,13 +64,9 @@ func TestNewerCompiler(t *testing.T) {
 		}
 	}
 	crt, err := filepath.Abs("../crt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("baremetal")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(dir, os.DirFS("baremetal")))
 	for name, text := range map[string]string{
 		"newer-gcc":                         newerCompiler,
 		"src/extra.c":                       fmt.Sprintf(loose, "extra") + "static int unused(void) { return 1; }\n",
@@ -107,23 +103,17 @@ func started(t *testing.T, program, record string, log *bytes.Buffer) (*transpor
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "fault")
 	if record != "" {
-		if err := os.WriteFile(file, []byte(record), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(record), 0o600))
 	}
 	p, err := transport.StartProcess(t.Context(),
 		transport.ProcessConfig{Path: program, Env: []string{"BOARDSMITH_FAULT_FILE=" + file}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o := transport.SessionOptions{}
 	if log != nil {
 		o.Log = hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Debug})
 	}
 	s, err := transport.Dial(t.Context(), p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s, file
 }
@@ -150,9 +140,7 @@ func aRecord() string {
 func call(t *testing.T, s *rpc.Session, name string, args ...any) (any, error) {
 	t.Helper()
 	f, err := s.Function(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return f.Call(t.Context(), args...)
 }
 
@@ -234,13 +222,9 @@ func testFaultFileDamaged(t *testing.T, program string) {
 func testBudgetEndsWithSession(t *testing.T, program string) {
 	link, _ := started(t, program, "", nil)
 	s := rpc.New(link, rpc.Options{})
-	if err := s.SetBudget(t.Context(), time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.SetBudget(t.Context(), time.Millisecond))
 	long, err := s.Empty(t.Context(), ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}, []int64{15 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var faultErr *fault.Error
 	if _, err := call(t, s, "boardsmith.crc32", long); !errors.As(err, &faultErr) ||
 		faultErr.Record.Reason != fault.ReasonTimeout || faultErr.Record.Code != 1 {
@@ -251,14 +235,10 @@ func testBudgetEndsWithSession(t *testing.T, program string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := link.Redial(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, link.Redial(ctx))
 	ask := func(p *tvmrpc.Packet) (reply tvmrpc.Packet) { // as a host that sets no budget
 		t.Helper()
-		if err := link.Send(ctx, p.Append(nil)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, link.Send(ctx, p.Append(nil)))
 		msg, err := link.Recv(ctx)
 		if err == nil {
 			err = reply.Parse(msg)

@@ -65,13 +65,9 @@ func (f fakeBoard) build(t *testing.T, baud int) string {
 	}
 	testkit.NoteFiles(t, "testdata/chips/*", "baremetal/port/*", "firmware/*.h")
 	b, err := boards.Find(f.board, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "crt_config.h"), []byte(fakeConfig(b, baud)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "crt_config.h"), []byte(fakeConfig(b, baud)), 0o644))
 	program := filepath.Join(dir, "fake")
 	args := slices.Concat([]string{
 		"-std=c11", modelLevel(), "-g", "-no-pie", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror",
@@ -154,9 +150,7 @@ func TestChipsInSoftware(t *testing.T) {
 	for _, f := range fakeBoards {
 		t.Run(f.board, func(t *testing.T) {
 			b, err := boards.Find(f.board, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			program := f.build(t, b.Link.BitRate())
 			good := runFake(t, program, "after=power")
 			f.checkGood(t, b, good)
@@ -211,9 +205,7 @@ func (f fakeBoard) checkRandom(t *testing.T, program string, good map[string]str
 	seen := map[byte]bool{}
 	for i := 0; i+2 <= len(good["random"]); i += 2 {
 		v, err := strconv.ParseUint(good["random"][i:i+2], 16, 8)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		seen[byte(v)] = true
 	}
 	if len(seen) < 16 {

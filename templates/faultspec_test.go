@@ -66,8 +66,6 @@ func TestDateMacros(t *testing.T) {
 func readText(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }

@@ -22,39 +22,29 @@ import (
 func built(t *testing.T, board string, options ...boards.Options) (image []byte, program string, b *boards.Board) {
 	t.Helper()
 	b, err := boards.Find(board, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compiler, _, err := device.MissingTools(t.Context(), b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(compiler) > 0 {
 		t.Skip(compiler[0].Error() + ": " + failure.Next(compiler[0]))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	model := filepath.Join(t.TempDir(), samples.Name)
-	if err := os.WriteFile(model, samples.Archive(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(model, samples.Archive(), 0o644))
 	dir := filepath.Join(t.TempDir(), "p")
 	spec := project.Spec{Board: board, Model: model}
 	for _, o := range options {
 		spec.Options = o
 	}
 	p, err := (&project.Builder{Forms: true}).Generate(ctx, dir, spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.Close()
 	if _, err := p.Build(ctx); err != nil {
 		t.Fatal(err)
 	}
 	image, err = os.ReadFile(filepath.Join(dir, "build", "firmware.bin"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return image, filepath.Join(dir, "build", "firmware.elf"), b
 }
 

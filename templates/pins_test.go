@@ -89,9 +89,7 @@ func fakeBoardOf(t *testing.T, board string) fakeBoard {
 func pinFlag(t *testing.T, board, pin string) string {
 	t.Helper()
 	b, err := boards.Find(board, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b.MeasurePin = pin
 	number, ok := b.MeasurePinNumber()
 	if !ok {

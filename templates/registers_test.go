@@ -110,18 +110,14 @@ func filesIn(t *testing.T, folder string) (names []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return names
 }
 
 func registerRows(t *testing.T) (rows []registerRow) {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", "registers.tsv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		if line := lines.Text(); !strings.HasPrefix(line, "#") {
@@ -147,9 +143,7 @@ var (
 func macrosOf(t *testing.T, file string) map[string]string {
 	t.Helper()
 	src, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text := strings.ReplaceAll(comment.ReplaceAllString(string(src), ""), "\\\n", " ")
 	all := map[string]string{}
 	for _, m := range objectMacro.FindAllStringSubmatch(text, -1) {
@@ -172,13 +166,9 @@ func macrosOf(t *testing.T, file string) map[string]string {
 func definesOf(t *testing.T, file string) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var chip struct{ Defines map[string]string }
-	if err := json.Unmarshal(data, &chip); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &chip))
 	return chip.Defines
 }
 
@@ -220,9 +210,7 @@ func (n *numbers) compare(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	out, err := exec.Command(exe).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	values := strings.Fields(string(out))
 	if len(values) != len(n.rows) {
 		t.Fatalf("%d values of %d", len(values), len(n.rows))

@@ -51,14 +51,10 @@ func assemble(t *testing.T, source string) []byte {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	f, err := elf.Open(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	code, err := f.Section(".boardsmith.boot").Data()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return code
 }
 
@@ -278,14 +274,10 @@ func (b *flashBus) store(addr uint32, width int, v uint32) {
 func checkFlashID(t *testing.T, program string) {
 	t.Helper()
 	f, err := elf.Open(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	symbols, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at := map[string]uint32{}
 	for _, s := range symbols {
 		at[s.Name] = uint32(s.Value)
@@ -300,9 +292,7 @@ func checkFlashID(t *testing.T, program string) {
 				continue
 			}
 			data, err := s.Data()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for i, v := range data {
 				b.ram[uint32(s.Addr)+uint32(i)] = v
 			}

@@ -58,9 +58,7 @@ func picobin(image []byte) (items []picobinItem, err error) {
 func TestRP2350Image(t *testing.T) {
 	image, _, b := built(t, "rpi_pico2")
 	items, err := picobin(image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	i := slices.IndexFunc(items, func(i picobinItem) bool { return i.kind == 0x42 })
 	if i != 0 || len(items[0].words) != 1 {
 		t.Fatalf("no image type first: %x", items)

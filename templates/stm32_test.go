@@ -52,9 +52,7 @@ func buildSTM32(t *testing.T, board, model string, coreHz int, flags ...string) 
 		t.Fatalf("no C compiler: %v", err)
 	}
 	b, err := boards.Find(board, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if coreHz == 0 {
 		coreHz = b.CoreHz
 	}
@@ -68,9 +66,7 @@ func buildSTM32(t *testing.T, board, model string, coreHz int, flags ...string) 
 	for _, name := range slices.Sorted(maps.Keys(b.Defines)) {
 		fmt.Fprintf(&config, "#define %s %s\n", name, b.Defines[name])
 	}
-	if err := os.WriteFile(filepath.Join(dir, "crt_config.h"), []byte(config.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "crt_config.h"), []byte(config.String()), 0o644))
 	testkit.NoteFiles(t, "baremetal/port/*", "firmware/*.h", "testdata/stm32/*")
 	bin := filepath.Join(dir, "sim")
 	args := []string{
@@ -422,14 +418,10 @@ func (b *earlyBus) enters(pc uint32) bool {
 func TestSTM32H7Early(t *testing.T) {
 	_, program, _ := built(t, "nucleo_h743zi", boards.Options{RuntimeOpt: "O0"})
 	image, err := elf.Open(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer image.Close()
 	symbols, err := image.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at := map[string]uint32{}
 	for _, s := range symbols {
 		at[s.Name] = uint32(s.Value) &^ 1

@@ -79,9 +79,7 @@ func TestTimeGoesOnInSleep(t *testing.T) {
 	tried := map[string]bool{}
 	for _, name := range boards.List(nil) {
 		b, err := boards.Find(name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		// the CPU, and its defines
 		key := fmt.Sprint(b.Files[0], b.Defines["CPU_SLEEP_STOPS_TICK"], b.Defines["MTIME_HZ"])
 		if tried[key] {

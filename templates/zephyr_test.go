@@ -13,8 +13,11 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/templates"
 )
+
+var must = testkit.Must
 
 // A zephyrBuild is a configuration in which the template's C is compiled.
 type zephyrBuild struct {
@@ -47,9 +50,7 @@ func zephyrBuilds(t *testing.T) (all []zephyrBuild) {
 func linesOf(t *testing.T, name string) []string {
 	t.Helper()
 	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return strings.Split(strings.TrimSpace(string(data)), "\n")
 }
 
@@ -63,12 +64,8 @@ func TestZephyrBoardFile(t *testing.T) {
 	}
 	sdk := filepath.ToSlash(t.TempDir())
 	cc := sdk + "/bin/x-gcc"
-	if err := os.MkdirAll(filepath.Dir(cc), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(cc, []byte("#!/bin/sh\necho nothing\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(cc), 0o755))
+	must(t, os.WriteFile(cc, []byte("#!/bin/sh\necho nothing\n"), 0o755))
 	emulated := []string{"CONFIG_QEMU_TARGET=1", "QEMU_FLAGS_any=-nographic;-cpu;any", "ARCH=any", "CONFIG_SRAM_SIZE=64"}
 	for _, c := range []struct {
 		name string
@@ -98,17 +95,11 @@ func TestZephyrBoardFile(t *testing.T) {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			data, err := os.ReadFile(dir + "/build/board.json")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			family, err := boards.Find("zephyr/"+c.name, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			b, err := family.Complete("board.json", data)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if b.Toolchain.CC != cc || b.Toolchain.AR != sdk+"/bin/x-ar" {
 				t.Errorf("toolchain %+v, want one in %s", b.Toolchain, sdk)
 			}
@@ -200,18 +191,14 @@ var unityGroup = regexp.MustCompile(`list\(FILTER sources INCLUDE REGEX "(.+)"\)
 func firmwareAsOne(t *testing.T, files []string) string {
 	t.Helper()
 	list, err := os.ReadFile("zephyr/boardsmith/late/CMakeLists.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := unityGroup.FindSubmatch(list)
 	if found == nil {
 		t.Fatal("no group of the firmware in late/CMakeLists.txt")
 	}
 	group := regexp.MustCompile(strings.ReplaceAll(string(found[1]), `\\`, `\`))
 	all, err := filepath.Glob("firmware/*.c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, file := range files {
 		all = append(all, "zephyr/boardsmith/os/"+file)
 	}
@@ -260,12 +247,8 @@ func TestZephyrUnity(t *testing.T) {
 // writeStub writes a header that only includes the stubs.
 func writeStub(t *testing.T, path string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("#include <stubs.h>\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte("#include <stubs.h>\n"), 0o644))
 }
 
 // TestZephyrVersions: a Zephyr that is too old is refused with its version, and 2.10 would be later than 2.7. One that
@@ -305,9 +288,7 @@ func TestZephyrVersions(t *testing.T) {
 		base, build := t.TempDir(), filepath.Join(t.TempDir(), c.folder)
 		major, minor, _ := strings.Cut(c.version, ".")
 		text := "VERSION_MAJOR = " + major + "\nVERSION_MINOR = " + minor + "\nPATCHLEVEL = 0\n"
-		if err := os.WriteFile(filepath.Join(base, "VERSION"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(base, "VERSION"), []byte(text), 0o644))
 		cmd := exec.Command(cmake, "-S", "zephyr", "-B", build)
 		cmd.Env = append(os.Environ(), "ZEPHYR_BASE="+base)
 		out, err := cmd.CombinedOutput()

@@ -22,9 +22,7 @@ func TestContexts(t *testing.T) {
 	child := func(part string) *transport.Process {
 		p, err := transport.StartProcess(t.Context(),
 			transport.ProcessConfig{Path: os.Args[0], Env: []string{childVariable + "=" + part}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = p.Close() })
 		return p
 	}
@@ -41,9 +39,7 @@ func TestContexts(t *testing.T) {
 		host, device := transporttest.Pair()
 		go transporttest.Answer(device)
 		s, err := transport.Dial(testkit.Context(t), host, quick)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { s.Close() })
 		return s
 	}

@@ -5,14 +5,16 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
+
+var must = testkit.Must
 
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.Join(strings.Fields(s), ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 

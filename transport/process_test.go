@@ -51,7 +51,7 @@ var parts = map[string]func(){
 	"mute": func() { os.Stdout.Close(); sleep() },
 	"hang": func() { signal.Ignore(syscall.SIGTERM); sleep() },
 	"family": func() { // a child of its own, which holds the pipes too
-		child := must(os.StartProcess(os.Args[0], os.Args, &os.ProcAttr{
+		child := valueOf(os.StartProcess(os.Args[0], os.Args, &os.ProcAttr{
 			Env: []string{childVariable + "=hang"}, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		}))
 		fmt.Println(child.Pid)
@@ -78,13 +78,13 @@ var parts = map[string]func(){
 		answer(func() { transporttest.Answer(stdio{}) }) // sends Terminate first, as after a boot
 	},
 	"parent": func() {
-		p := must(transport.StartProcess(context.Background(), child("hang")))
+		p := valueOf(transport.StartProcess(context.Background(), child("hang")))
 		fmt.Println(p.PID())
 		sleep()
 	},
 }
 
-func must[T any](v T, err error) T {
+func valueOf[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
 	}
@@ -96,8 +96,8 @@ func sleep() { time.Sleep(time.Minute) }
 // answer reads one message, sends half a frame, and continues with then.
 func answer(then func()) {
 	link := &stdio{}
-	s := must(transporttest.Boot(context.Background(), link, 0))
-	must(s.Recv(context.Background()))
+	s := valueOf(transporttest.Boot(context.Background(), link, 0))
+	valueOf(s.Recv(context.Background()))
 	link.half = true
 	_ = s.Send(context.Background(), make([]byte, 1<<10))
 	then()
@@ -127,9 +127,7 @@ func child(part string) transport.ProcessConfig {
 func start(t testing.TB, part string) *transport.Process {
 	t.Helper()
 	p, err := transport.StartProcess(context.Background(), child(part))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { p.Close() })
 	return p
 }
@@ -219,9 +217,7 @@ func running(pid int) bool {
 func openFiles(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/dev/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -246,9 +242,7 @@ func TestProcessError(t *testing.T) {
 	c := child("die")
 	c.Log = hclog.New(&hclog.LoggerOptions{Output: &out, DisableTime: true})
 	p, err := transport.StartProcess(context.Background(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.Close()
 	_, err = p.Read(testkit.Context(t), make([]byte, 1))
 	var e *transport.ProcessError
@@ -283,9 +277,7 @@ func TestProcessEndedBySignal(t *testing.T) {
 		p, err := transport.StartProcess(t.Context(), transport.ProcessConfig{
 			Path: "/bin/sh", Args: []string{"-c", fmt.Sprintf("kill -%d $$", signal)},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer p.Close()
 		_, err = p.Read(testkit.Context(t), make([]byte, 1))
 		var e *transport.ProcessError
@@ -315,9 +307,7 @@ func (l *logBuffer) String() string {
 // Standard error without end or newline neither stops the session nor fills the memory.
 func TestEndlessStderrIsDrained(t *testing.T) {
 	p := start(t, "shout")
-	if err := exchange(testkit.Context(t), p); err != nil {
-		t.Fatal(err)
-	}
+	must(t, exchange(testkit.Context(t), p))
 }
 
 // A write to a process that does not read ends with its deadline, and with a cancel.
@@ -358,15 +348,11 @@ func readPID(t *testing.T, p *transport.Process) int {
 	var text []byte
 	for buf := make([]byte, 64); !slices.Contains(text, '\n'); {
 		n, err := p.Read(testkit.Context(t), buf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text = append(text, buf[:n]...)
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return pid
 }
 
@@ -377,9 +363,7 @@ func TestProcessDiesWithItsHost(t *testing.T) {
 	}
 	host := start(t, "parent")
 	device := readPID(t, host)
-	if err := syscall.Kill(host.PID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(host.PID(), syscall.SIGKILL))
 	checkGone(t, device)
 }
 
@@ -392,9 +376,7 @@ func TestProcessOutlivesItsThread(t *testing.T) {
 	}()
 	p := <-started
 	time.Sleep(50 * time.Millisecond)
-	if err := exchange(testkit.Context(t), p); err != nil {
-		t.Fatal(err)
-	}
+	must(t, exchange(testkit.Context(t), p))
 }
 
 func BenchmarkProcessRoundTrip(b *testing.B) {
@@ -405,9 +387,7 @@ func BenchmarkProcessRoundTrip(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		began := time.Now()
-		if err := p.Write(ctx, msg); err != nil {
-			b.Fatal(err)
-		}
+		must(b, p.Write(ctx, msg))
 		if _, err := p.Read(ctx, buf); err != nil {
 			b.Fatal(err)
 		}
@@ -420,9 +400,7 @@ func BenchmarkProcessRoundTrip(b *testing.B) {
 // StartProcess closes what it has opened if the system has no more file descriptors, whichever of them is missing.
 func TestProcessWithoutFiles(t *testing.T) {
 	var whole syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &whole); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &whole))
 	open := func() (open []int) {
 		for fd := range 1024 {
 			if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil {
@@ -442,13 +420,9 @@ func TestProcessWithoutFiles(t *testing.T) {
 		}
 		few := whole
 		few.Cur = uint64(limit)
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few))
 		p, err := transport.StartProcess(t.Context(), child("echo"))
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &whole); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &whole))
 		if err == nil {
 			p.Close()
 			if room < 6 {
@@ -467,16 +441,16 @@ func TestProcessWithoutFiles(t *testing.T) {
 
 // TestProcessRelative: a program's relative path is relative to this process's working folder, not to the program's.
 func TestProcessRelative(t *testing.T) {
-	self := must(os.Executable())
+	self := valueOf(os.Executable())
 	t.Chdir(t.TempDir())
-	must(0, os.Mkdir("a folder", 0o755))
-	must(0, os.Symlink(self, "a folder/program"))
-	p := must(transport.StartProcess(t.Context(), transport.ProcessConfig{
+	valueOf(0, os.Mkdir("a folder", 0o755))
+	valueOf(0, os.Symlink(self, "a folder/program"))
+	p := valueOf(transport.StartProcess(t.Context(), transport.ProcessConfig{
 		Path: "a folder/program", Dir: t.TempDir(), Env: []string{childVariable + "=echo"},
 	}))
-	must(0, p.Write(t.Context(), []byte("x")))
-	if n := must(p.Read(t.Context(), make([]byte, 8))); n != 1 {
+	valueOf(0, p.Write(t.Context(), []byte("x")))
+	if n := valueOf(p.Read(t.Context(), make([]byte, 8))); n != 1 {
 		t.Errorf("read %d bytes", n)
 	}
-	must(0, p.Close())
+	valueOf(0, p.Close())
 }

@@ -26,22 +26,14 @@ func TestReplayNotRead(t *testing.T) {
 	var b bytes.Buffer
 	l := transport.Record(host, &b)
 	ctx := testkit.Context(t)
-	if err := l.Write(ctx, []byte{1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Write(ctx, []byte{1}))
 	if _, err := l.Read(ctx, make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	r, err := transporttest.OpenReplay(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Write(ctx, []byte{1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, r.Write(ctx, []byte{1}))
 	if err := r.Done(); err == nil || !strings.Contains(err.Error(), "1 more reads were recorded") {
 		t.Errorf("one answer is not read: %v", err)
 	}
@@ -57,13 +49,9 @@ func TestReplayNotRead(t *testing.T) {
 func TestReplayReadsOn(t *testing.T) {
 	r, err := transporttest.OpenReplay(strings.NewReader(
 		`{"boardsmith_recording":1}` + "\n" + `{"to":"device","hex":"0102"}` + "\n" + `{"to":"host","hex":"03"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx := testkit.Context(t)
-	if err := r.Write(ctx, []byte{1, 2}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Write(ctx, []byte{1, 2}))
 	p := make([]byte, 1)
 	if n, err := r.Read(ctx, p); n != 1 || err != nil {
 		t.Fatalf("recorded read: %d, %v", n, err)
@@ -73,9 +61,7 @@ func TestReplayReadsOn(t *testing.T) {
 	}
 	r, err = transporttest.OpenReplay(strings.NewReader(
 		`{"boardsmith_recording":1}` + "\n" + `{"to":"device","hex":"01"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n, err := r.Read(within(t, 10*time.Millisecond), p); n != 0 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("read before the host has sent everything: %d, %v", n, err)
 	}
@@ -100,9 +86,7 @@ func TestRecordAndReplayContract(t *testing.T) {
 	t.Run("replay", func(t *testing.T) {
 		transporttest.Run(t, func(t *testing.T) transport.Link {
 			r, err := transporttest.OpenReplay(recordings[path.Base(t.Name())])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return r
 		})
 	})
@@ -114,21 +98,15 @@ func record(t *testing.T) string {
 	go transporttest.Answer(device)
 	var b bytes.Buffer
 	r := transport.Record(host, &b)
-	if err := talk(testkit.Context(t), r, 4); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, talk(testkit.Context(t), r, 4))
+	must(t, r.Close())
 	return b.String()
 }
 
 func TestReplay(t *testing.T) {
 	recording := record(t)
 	r, err := transporttest.OpenReplay(strings.NewReader(recording))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := talk(testkit.Context(t), r, 4); err != nil {
 		t.Error(err)
 	}
@@ -153,9 +131,7 @@ func TestReplayReportsDifference(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := transporttest.OpenReplay(strings.NewReader(recording))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			old := quick
 			quick.Seed = c.seed
 			err = talk(testkit.Context(t), r, c.messages)
@@ -192,9 +168,7 @@ func TestRecordingNotWritten(t *testing.T) {
 	host, _ := transporttest.Pair()
 	full := errors.New("no space left")
 	r := transport.Record(host, failingWriter{full})
-	if err := r.Write(context.Background(), []byte{1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Write(context.Background(), []byte{1}))
 	if err := r.Close(); !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}

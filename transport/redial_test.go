@@ -48,19 +48,13 @@ func TestRedialBeginsNewSession(t *testing.T) {
 			}()
 			ctx := testkit.Context(t)
 			s, err := transport.Dial(ctx, host, quick)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for i := range 20 {
-				if err := s.Send(ctx, []byte{byte(i)}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.Send(ctx, []byte{byte(i)}))
 				if msg, err := s.Recv(ctx); err != nil || len(msg) != 1 || msg[0] != byte(i) {
 					t.Fatalf("session %d: %q, %v", i, msg, err)
 				}
-				if err := s.Send(ctx, []byte("die")); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.Send(ctx, []byte("die")))
 				if _, err := s.Recv(ctx); !errors.Is(err, transport.ErrTerminated) {
 					t.Fatalf("session %d ended with %v", i, err)
 				}
@@ -82,13 +76,9 @@ func TestRedialFails(t *testing.T) {
 		accepted <- err
 	}()
 	s, err := transport.Dial(testkit.Context(t), host, quick)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
-	if err := <-accepted; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-accepted)
 	var failed *transport.HandshakeError
 	if err := s.Redial(within(t, 100*time.Millisecond)); !errors.As(err, &failed) || failed.Received != 0 ||
 		failed.Damaged != 0 {

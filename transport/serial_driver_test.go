@@ -96,9 +96,7 @@ func TestOthersAreLookedUpEachSecond(t *testing.T) {
 	}
 	other := exec.Command("sleep", "600")
 	other.Stdin = far
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Start())
 	t.Cleanup(func() {
 		_ = other.Process.Kill()
 		_ = other.Wait()

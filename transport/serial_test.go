@@ -25,9 +25,7 @@ func openTerminal(t *testing.T) (near *os.File, port transport.Link) {
 	t.Helper()
 	near, far := transporttest.Terminal(t)
 	port, err := transport.OpenSerial(far.Name(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	far.Close()
 	t.Cleanup(func() { port.Close() })
 	return near, port
@@ -88,12 +86,8 @@ func TestSharedPortNamesOtherProgram(t *testing.T) {
 	near, far := transporttest.Terminal(t)
 	cat := exec.Command("cat", far.Name())
 	taken, err := cat.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cat.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cat.Start())
 	t.Cleanup(func() {
 		_ = cat.Process.Kill() // it still reads
 		_ = cat.Wait()
@@ -112,9 +106,7 @@ func TestSharedPortNamesOtherProgram(t *testing.T) {
 	want := fmt.Sprintf("cat (process %d)", cat.Process.Pid)
 	for range 3 {
 		port, err := transport.OpenSerial(far.Name(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		for err = nil; err == nil; { // each byte reaches the port or cat
 			lines(1)
@@ -167,19 +159,13 @@ func TestSerialNotInherited(t *testing.T) {
 	near, port := openTerminal(t)
 	child := exec.Command("cat")
 	in, err := child.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, child.Start())
 	defer func() {
 		in.Close()
 		_ = child.Wait() // cat ends with its input
 	}()
-	if err := port.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, port.Close())
 	if n, err := near.Read(make([]byte, 8)); !errors.Is(err, syscall.EIO) {
 		t.Errorf("the port is still open: read %d, %v", n, err)
 	}
@@ -193,24 +179,18 @@ func TestSerialForkedReader(t *testing.T) {
 	}
 	_, far := transporttest.Terminal(t)
 	reopened, err := os.OpenFile(far.Name(), os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer reopened.Close()
 	child := exec.Command("/proc/self/exe", "-test.run=^TestSerialForkedReader$")
 	child.Env, child.ExtraFiles = append(os.Environ(), "TRANSPORT_TEST_CHILD=1"), []*os.File{reopened}
 	input, err := child.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := child.Start(); err != nil {
 		t.Skip(err) // no /proc
 	}
 	defer func() { _ = input.Close(); _ = child.Wait() }()
 	port, err := transport.OpenSerial(far.Name(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer port.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()

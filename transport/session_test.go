@@ -25,6 +25,8 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
+var must = testkit.Must
+
 func unhex(s string) []byte {
 	b, err := hex.DecodeString(strings.Join(strings.Fields(s), ""))
 	if err != nil {
@@ -98,29 +100,19 @@ func TestHandshakeBytes(t *testing.T) {
 	defer host.Close()
 	ctx := testkit.Context(t)
 	boot := unhex("fe ff fd 03 00 00 00 00 00 02 66 77")
-	if err := device.Write(ctx, boot); err != nil {
-		t.Fatal(err)
-	}
-	if err := device.Write(ctx, unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, device.Write(ctx, boot))
+	must(t, device.Write(ctx, unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b")))
 	s, err := transport.Dial(ctx, host, quick)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request := unhex("25 00 00 00 00 00 00 00 09 00 00 00 01 00 00 00 0b 00 00 00 11 00 00 00 00 00 00 00 72 75 6e 74 " +
 		"69 6d 65 2e 53 79 73 74 65 6d 4c 69 62")
-	if err := s.Send(ctx, request); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Send(ctx, request))
 	want := join(boot, unhex("ff fd 04 00 00 00 42 00 00 01 df 5a"),
 		unhex("ff fd 30 00 00 00 42 83 10"), request, unhex("5a 3c"))
 	got := make([]byte, len(want))
 	for n := 0; n < len(got); {
 		m, err := device.Read(ctx, got[n:])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n += m
 	}
 	if !bytes.Equal(got, want) {
@@ -128,9 +120,7 @@ func TestHandshakeBytes(t *testing.T) {
 	}
 	reply := unhex("ff fd 1f 00 00 00 42 83 10 14 00 00 00 00 00 00 00 04 00 00 00 01 00 00 00 03 00 00 00 00 80 02 80 " +
 		"00 00 00 00 a1 56")
-	if err := device.Write(ctx, reply); err != nil {
-		t.Fatal(err)
-	}
+	must(t, device.Write(ctx, reply))
 	if msg, err := s.Recv(ctx); err != nil || !bytes.Equal(msg, reply[9:len(reply)-2]) {
 		t.Errorf("received % x, %v", msg, err)
 	}
@@ -142,9 +132,7 @@ func TestSessionRoundTrip(t *testing.T) {
 	host, device := transporttest.Pair()
 	defer host.Close()
 	go transporttest.Answer(device)
-	if err := talk(testkit.Context(t), host, 50); err != nil {
-		t.Fatal(err)
-	}
+	must(t, talk(testkit.Context(t), host, 50))
 }
 
 // A device that boots after the first attempts is found by the later ones, and a second host replaces the first.
@@ -163,9 +151,7 @@ func TestDialRetries(t *testing.T) {
 			transporttest.Answer(device)
 		})
 		for range 2 {
-			if err := talk(within(t, 5*time.Second), host, 3); err != nil {
-				t.Fatal(err)
-			}
+			must(t, talk(within(t, 5*time.Second), host, 3))
 		}
 	})
 }
@@ -188,9 +174,7 @@ func TestHandshakeErrors(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				host, device := transporttest.Pair()
 				defer host.Close()
-				if err := device.Write(context.Background(), unhex(c.input)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, device.Write(context.Background(), unhex(c.input)))
 				o := quick
 				o.StartTimeout, o.Retry = 60*time.Millisecond, 50*time.Millisecond
 				_, err := transport.Dial(context.Background(), host, o)
@@ -287,9 +271,7 @@ func TestCutCableIsCleanError(t *testing.T) {
 	host, device := transporttest.Pair()
 	go transporttest.Answer(device)
 	counted, count := transporttest.Count(host)
-	if err := talk(testkit.Context(t), counted, 3); err != nil {
-		t.Fatal(err)
-	}
+	must(t, talk(testkit.Context(t), counted, 3))
 	host.Close()
 	for n := range count() {
 		host, device := transporttest.Pair()
@@ -311,13 +293,9 @@ func established(t *testing.T, lossy bool) (*transport.Session, transport.Link) 
 	}
 	t.Cleanup(func() { host.Close() })
 	ctx := testkit.Context(t)
-	if err := device.Write(ctx, unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, device.Write(ctx, unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b")))
 	s, err := transport.Dial(ctx, host, quick)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s, device
 }
 
@@ -361,9 +339,7 @@ func TestRecv(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, device := established(t, false)
-			if err := device.Write(context.Background(), c.input); err != nil {
-				t.Fatal(err)
-			}
+			must(t, device.Write(context.Background(), c.input))
 			deadline := 20 * time.Second
 			if c.want == timeout {
 				deadline = 150 * time.Millisecond
@@ -385,16 +361,12 @@ func TestRecv(t *testing.T) {
 func TestFrameGap(t *testing.T) {
 	s, device := established(t, true)
 	answer := frame(0x42, 0x83, 0x10, 'o', 'k')
-	if err := device.Write(context.Background(), answer[:11]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, device.Write(context.Background(), answer[:11]))
 	_, err := s.Recv(testkit.Context(t))
 	if !errors.Is(err, transport.ErrDamaged) {
 		t.Fatalf("got %v", err)
 	}
-	if err := device.Write(context.Background(), answer); err != nil {
-		t.Fatal(err)
-	}
+	must(t, device.Write(context.Background(), answer))
 	if msg, err := s.Recv(testkit.Context(t)); err != nil || string(msg) != "ok" {
 		t.Errorf("after it: %q, %v", msg, err)
 	}
@@ -434,9 +406,7 @@ func TestDeviceLog(t *testing.T) {
 	ctx := testkit.Context(t)
 	input := join(frame(join([]byte{0, 0, 3}, []byte("hi \x1b[2J\xff there\n"))...),
 		unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b"))
-	if err := device.Write(ctx, input); err != nil {
-		t.Fatal(err)
-	}
+	must(t, device.Write(ctx, input))
 	if _, err := transport.Dial(ctx, host, o); err != nil {
 		t.Fatal(err)
 	}

@@ -32,18 +32,12 @@ func TestSilentTCPHostIsProbeMissing(t *testing.T) {
 func deaf(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	raw, err := l.(*net.TCPListener).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var short error
-	if err := errors.Join(raw.Control(func(fd uintptr) { short = syscall.Listen(int(fd), 0) }), short); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(raw.Control(func(fd uintptr) { short = syscall.Listen(int(fd), 0) }), short))
 	const more = 8
 	for range more {
 		conn, err := net.DialTimeout("tcp", l.Addr().String(), 200*time.Millisecond)

@@ -21,14 +21,10 @@ func connect(t *testing.T) (dialled transport.Link, accepted transport.Link) {
 	l := transporttest.Listen(t, "127.0.0.1:0")
 	ctx := testkit.Context(t)
 	dialled, err := transport.DialTCP(ctx, transport.TCPConfig{Address: l.Address()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = dialled.Close() })
 	accepted, err = l.Accept(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = accepted.Close() })
 	return dialled, accepted
 }
@@ -54,15 +50,11 @@ func TestTCPContract(t *testing.T) {
 func TestTCPReadsBeforeClose(t *testing.T) {
 	ctx := testkit.Context(t)
 	dialled, accepted := connect(t)
-	if err := errors.Join(accepted.Write(ctx, []byte("last")), accepted.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(accepted.Write(ctx, []byte("last")), accepted.Close()))
 	got := make([]byte, 4)
 	for have := 0; have < len(got); {
 		n, err := dialled.Read(ctx, got[have:])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		have += n
 	}
 	_, err := dialled.Read(ctx, got)
@@ -82,9 +74,7 @@ func TestTCPReadsBeforeClose(t *testing.T) {
 // device.
 func TestMissingTCPPeerIsProbeMissing(t *testing.T) {
 	l := transporttest.Listen(t, "127.0.0.1:0")
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	for _, address := range []string{l.Address(), "127.0.0.1", ""} {
 		_, err := transport.DialTCP(testkit.Context(t), transport.TCPConfig{Address: address})
 		if failure.Of(err) != failure.ProbeMissing || errors.Is(err, transport.ErrClosed) {
@@ -99,21 +89,13 @@ func TestTCPSession(t *testing.T) {
 		l := transporttest.Listen(t, "127.0.0.1:0")
 		ctx := testkit.Context(t)
 		link, err := transport.DialTCP(ctx, transport.TCPConfig{Address: l.Address(), Lossy: lossy})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		device, err := l.Accept(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		go transporttest.Answer(device)
 		s, err := transport.Dial(ctx, link, quick)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Send(ctx, []byte("hello")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, s.Send(ctx, []byte("hello")))
 		if msg, err := s.Recv(ctx); err != nil || string(msg) != "hello" || s.Lossy() != lossy {
 			t.Errorf("%q, %v, lossy %v", msg, err, s.Lossy())
 		}
@@ -124,9 +106,7 @@ func TestTCPSession(t *testing.T) {
 // TestTCPAdvice checks the hint for each way in which a connection fails or ends.
 func TestTCPAdvice(t *testing.T) {
 	closed := transporttest.Listen(t, "127.0.0.1:0")
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, closed.Close())
 	for _, c := range []struct{ address, next string }{
 		{closed.Address(), "start the program"},
 		{"no-such-host.invalid:4000", "name of the host"},
@@ -167,9 +147,7 @@ func TestTCPTemporary(t *testing.T) {
 // TestTCPPeerClosesAtOnce: a serial server that has another client closes the connection, and no firmware is to blame.
 func TestTCPPeerClosesAtOnce(t *testing.T) {
 	dialled, accepted := connect(t)
-	if err := accepted.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, accepted.Close())
 	_, err := transport.Dial(testkit.Context(t), dialled, quick)
 	advised := strings.Contains(failure.Next(err), "other client")
 	if failure.Of(err) != failure.Transport || !advised {

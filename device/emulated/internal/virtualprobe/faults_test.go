@@ -19,16 +19,12 @@ func nrfDo(t *testing.T, c *Chip, erase bool, addr, v uint32) error {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.ready(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.ready())
 	config, to := uint32(1), addr
 	if erase {
 		config, to, v = 2, nrfErasePg, addr
 	}
-	if err := c.core.Write(nrfConfig, 4, config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.core.Write(nrfConfig, 4, config))
 	return c.core.Write(to, 4, v)
 }
 
@@ -39,15 +35,11 @@ func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	c := powerUp(t, NRF51)
 	_, full := image(t, 8*nrfPage, 0)
-	if err := c.Load(full); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Load(full))
 	flash := func() []byte {
 		t.Helper()
 		b, err := c.Flash()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return b
 	}
 	between := func(got, old, new []byte) {
@@ -65,9 +57,7 @@ func TestPowerCut(t *testing.T) {
 	cuts := drawn.Count(2, 12)
 	for range cuts {
 		seed := random.Uint64()
-		if err := c.Load(full); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Load(full))
 		c.Break(chipkeeper.Faults{Cut: &chipkeeper.Cut{Erase: true, After: 1, Seed: seed}})
 		if err := nrfDo(t, c, true, page*nrfPage, 0); err != errPowerCut {
 			t.Fatalf("no cut: %v", err)
@@ -86,16 +76,12 @@ func TestPowerCut(t *testing.T) {
 		if !steady {
 			unsteady++
 		}
-		if err := nrfDo(t, c, true, page*nrfPage, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, nrfDo(t, c, true, page*nrfPage, 0))
 		if b := flash(); !bytes.Equal(b[page*nrfPage:][:nrfPage], erasedPage) {
 			t.Error("an erase does not heal it")
 		}
 		c.Break(chipkeeper.Faults{Cut: &chipkeeper.Cut{After: 2, Seed: seed}})
-		if err := nrfDo(t, c, false, page*nrfPage, 0x12345678); err != nil {
-			t.Fatal(err)
-		}
+		must(t, nrfDo(t, c, false, page*nrfPage, 0x12345678))
 		if err := nrfDo(t, c, false, page*nrfPage+8, 0); err != errPowerCut {
 			t.Fatalf("no cut: %v", err)
 		}
@@ -140,9 +126,7 @@ func TestBitsFall(t *testing.T) {
 	for _, m := range drawn.Of(t, "chips whose bits fall", []Model{NRF51, STM32F412}, 1) {
 		c := powerUp(t, m)
 		_, want := image(t, 4096, 0)
-		if err := c.Load(want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Load(want))
 		c.Break(chipkeeper.Faults{Fall: map[uint32]byte{100: 0xFF, 1000: 0x0F}})
 		want[100], want[1000] = 0, want[1000]&0xF0
 		mustHold(t, c, 0, want)
@@ -242,9 +226,7 @@ func TestSecondClient(t *testing.T) {
 	c := powerUp(t, NRF51)
 	wire, remote := listen(t, c.serveBitbang), listen(t, c.serveRemote)
 	first, err := net.Dial("tcp", "127.0.0.1:"+wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer first.Close()
 	if _, err := first.Write([]byte("R")); err != nil {
 		t.Fatal(err)
@@ -255,16 +237,12 @@ func TestSecondClient(t *testing.T) {
 	ask := func() (a remoteAnswer) {
 		t.Helper()
 		conn, err := net.Dial("tcp", "127.0.0.1:"+remote)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer conn.Close()
 		if _, err := conn.Write([]byte(`{"id":0,"request":"hello","arguments":[1]}` + "\n")); err != nil {
 			t.Fatal(err)
 		}
-		if err := json.NewDecoder(conn).Decode(&a); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.NewDecoder(conn).Decode(&a))
 		return a
 	}
 	if a := ask(); a.Status != remoteProbe || !strings.Contains(a.Error, "is busy") {
@@ -283,23 +261,17 @@ func TestSwappedIdentity(t *testing.T) {
 		t.Helper()
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if err := c.ready(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.ready())
 		for i := range id {
 			v, err := c.machine.Read(0x10000060+uint32(4*i), 4)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			id[i] = v
 		}
 		return id
 	}
 	seen := map[[2]uint32]bool{id(): true}
 	for n := range 2 {
-		if err := c.Swap(n + 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Swap(n+1))
 		now := id()
 		if seen[now] {
 			t.Errorf("chip %d has another one's id %x", n+1, now)

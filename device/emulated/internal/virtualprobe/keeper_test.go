@@ -34,9 +34,7 @@ func TestKeeper(t *testing.T) {
 		"a folder whose name is much longer than the name of a socket can ever be, as people's folders are", "chip")
 	ctx := testkit.Context(t)
 	a, err := chipkeeper.Up(ctx, keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer chipkeeper.Down(ctx, dir)
 	name, want := image(t, 3000, 0)
 	run(t, "openocd", "-s", jtagScripts(t), "-c",
@@ -48,17 +46,13 @@ func TestKeeper(t *testing.T) {
 	if err != nil || again.Address != a.Address {
 		t.Fatalf("a second keeper: %+v, %v", again, err)
 	}
-	if err := chipkeeper.Down(ctx, dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, chipkeeper.Down(ctx, dir))
 	flash, err := os.ReadFile(filepath.Join(dir, chipkeeper.FlashFile))
 	if err != nil || !bytes.Equal(flash[:len(want)], want) {
 		t.Fatalf("the flash was not kept: %v", err)
 	}
 	third, err := chipkeeper.Up(ctx, keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if e := third.State.Erases; len(e) < 3 || e[0] != 1 || e[2] != 1 {
 		t.Errorf("erases are %v, want one of each of three pages", e)
 	}
@@ -78,17 +72,13 @@ func TestRelativeTMPDIR(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	if err := os.Mkdir("a folder", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir("a folder", 0o755))
 	t.Setenv("TMPDIR", "a folder")
 	ctx := testkit.Context(t)
 	if _, err := chipkeeper.Up(ctx, keepertest.Path, dir, NRF51.Name, chipkeeper.Stays); err != nil {
 		t.Fatal(err)
 	}
-	if err := chipkeeper.Down(ctx, dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, chipkeeper.Down(ctx, dir))
 }
 
 // up starts a keeper in a folder of its own that ends with the test.
@@ -103,9 +93,7 @@ func upWithin(t *testing.T, stays time.Duration) (string, chipkeeper.Answer) {
 	needs(t, NRF51.Program)
 	dir := filepath.Join(t.TempDir(), "chip")
 	a, err := chipkeeper.Up(t.Context(), keepertest.Path, dir, NRF51.Name, stays)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = chipkeeper.Down(context.Background(), dir) }) // the keeper may already have ended
 	return dir, a
 }
@@ -123,9 +111,7 @@ func emulatorOf(t *testing.T, keeper int) int {
 		t.Skipf("no list of children: %v", err)
 	}
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", keeper)) // the kernel lists children by thread
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range tasks {
 		if text, err = os.ReadFile(f); err == nil && len(bytes.TrimSpace(text)) > 0 {
 			break
@@ -157,9 +143,7 @@ func TestKeeperLingers(t *testing.T) {
 			t.Parallel()
 			dir, a := upWithin(t, short)
 			conn, err := connect(t.Context(), dir, a)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			time.Sleep(short + 2*saveEvery)
 			if gone(a.Address.PID) {
 				t.Fatal("it ended while it had a client")
@@ -183,9 +167,7 @@ func TestKeeperKilled(t *testing.T) {
 	t.Parallel()
 	dir, a := up(t)
 	emulator := emulatorOf(t, a.Address.PID)
-	if err := syscall.Kill(a.Address.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(a.Address.PID, syscall.SIGKILL))
 	await(t, "the emulator's end", func() bool { return gone(emulator) })
 	b, err := chipkeeper.Up(t.Context(), keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
 	if err != nil || b.Address.PID == a.Address.PID || b.State.Serial != a.State.Serial {
@@ -198,9 +180,7 @@ func TestKeeperThatCannotStart(t *testing.T) {
 	t.Parallel()
 	needs(t, NRF51.Program)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, chipkeeper.FlashFile), make([]byte, nrfBytes+1), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, chipkeeper.FlashFile), make([]byte, nrfBytes+1), 0o644))
 	start := time.Now()
 	_, err := chipkeeper.Up(t.Context(), keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
 	if err == nil || !strings.Contains(err.Error(), "bytes of flash") || time.Since(start) > 45*time.Second {
@@ -241,9 +221,7 @@ func newKeeper(t *testing.T) *keeper {
 		dir: t.TempDir(), log: hclog.NewNullLogger(), done: make(chan struct{}),
 		state: chipkeeper.State{Model: NRF51.Name},
 	}
-	if err := k.powerUp(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.powerUp())
 	t.Cleanup(func() {
 		if err := k.chip.Close(); err != nil {
 			t.Error(err)
@@ -278,22 +256,16 @@ func TestKeeperAtOnce(t *testing.T) {
 func TestSaveAfterFullDisk(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t)
-	if err := k.save(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.save())
 	good := k.dir
 	k.dir = filepath.Join(good, "not there")
 	want := append(bytes.Repeat([]byte{0x5A}, nrfPage), bytes.Repeat([]byte{0xFF}, nrfBytes-nrfPage)...)
-	if err := k.chip.Load(want); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.chip.Load(want))
 	if err := k.save(); err == nil {
 		t.Fatal("saved nowhere")
 	}
 	k.dir = good
-	if err := k.save(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.save())
 	if got, err := os.ReadFile(filepath.Join(good, chipkeeper.FlashFile)); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("the flash was forgotten: %v", err)
 	}
@@ -305,12 +277,8 @@ func TestSaveAfterFullDisk(t *testing.T) {
 // TestSerialOf: the probe of a chip has its folder's name, also if another one is stored.
 func TestSerialOf(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "microbit")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, chipkeeper.StateFile), []byte(`{"serial": "OTHER-MICROBIT"}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, chipkeeper.StateFile), []byte(`{"serial": "OTHER-MICROBIT"}`), 0o644))
 	if got := chipkeeper.SerialOf(dir); got != "EMULATED-MICROBIT" {
 		t.Errorf("serial %s", got)
 	}

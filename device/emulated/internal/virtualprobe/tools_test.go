@@ -16,14 +16,14 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
+var must = testkit.Must
+
 // powerUp starts an emulated chip that the test closes at its end.
 func powerUp(t *testing.T, m Model) *Chip {
 	t.Helper()
 	needs(t, m.Program)
 	c, err := New(t.Context(), m, Options{Log: hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -48,9 +48,7 @@ func portOf(address string) string {
 func listen(t *testing.T, serve func(io.ReadWriter) error) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -74,9 +72,7 @@ func image(t *testing.T, size int, seed byte) (string, []byte) {
 	}
 	copy(b, []byte{0x00, 0x40, 0x00, 0x20, 0x09, 0, 0, 0, 0x30, 0xBF, 0xFD, 0xE7}) // stack, entry, wfi, b .-2
 	name := filepath.Join(t.TempDir(), "image.bin")
-	if err := os.WriteFile(name, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, b, 0o644))
 	return name, b
 }
 
@@ -113,9 +109,7 @@ func await(t *testing.T, what string, done func() bool) {
 func mustHold(t *testing.T, c *Chip, at int, want []byte) {
 	t.Helper()
 	got, err := c.Flash()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, b := range want {
 		if got[at+i] != b {
 			t.Fatalf("the flash holds 0x%02x at 0x%x, want 0x%02x", got[at+i], at+i, b)
@@ -127,13 +121,9 @@ func mustHold(t *testing.T, c *Chip, at int, want []byte) {
 func jtagScripts(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "target"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, "target"), 0o755))
 	script := "proc swj_newdap {chip tag args} { eval jtag newtap $chip $tag $args -irlen 4 -ircapture 1 -irmask 0xf }\n"
-	if err := os.WriteFile(filepath.Join(dir, "target", "swj-dp.tcl"), []byte(script), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "target", "swj-dp.tcl"), []byte(script), 0o644))
 	return dir
 }
 
@@ -192,9 +182,7 @@ func TestLockup(t *testing.T) {
 		copy(bad[at:], []byte{0x41, 0, 0, 0})
 	}
 	copy(bad[0x40:], []byte{0x00, 0xDE}) // undefined
-	if err := c.Load(bad); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Load(bad))
 	await(t, "the emulator's end", c.machine.dead.Load)
 	mustHold(t, c, 0, bad)
 	run(t, "openocd", "-s", jtagScripts(t), "-c",
@@ -217,15 +205,11 @@ func TestResetLoop(t *testing.T) {
 	copy(b[8:], []byte{0x01, 0x48, 0x02, 0x49, 0x01, 0x60, 0xFE, 0xE7})
 	copy(b[0x10:], []byte{0x0C, 0xED, 0x00, 0xE0, 0x04, 0x00, 0xFA, 0x05})
 	copy(b[0x14:], []byte{0x04, 0x00, 0xFA, 0x05})
-	if err := c.Load(b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Load(b))
 	slept := 0
 	for range 30 {
 		time.Sleep(paceStep)
-		if err := c.pace(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.pace())
 		if !c.rests.IsZero() {
 			slept++
 		}
