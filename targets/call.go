@@ -375,6 +375,9 @@ func parseArguments(text string) (args []any, err error) {
 func parseArgument(word string) (any, error) {
 	if strings.HasSuffix(word, ".npy") {
 		arrays, err := ndarray.ReadNPZ(word)
+		if err == nil && len(arrays) != 1 {
+			err = failure.Errorf(failure.Config, "%s holds %d arrays, not one", word, len(arrays))
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@
 package targets
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/files/atomicfolder"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
@@ -29,6 +31,7 @@ import (
 //	OPTIONS      name=value, separated by spaces: mage board:show NAME lists them [the board's own]
 //	LIBRARIES    names, folders or git places of libraries, separated by commas [those of the project]
 //	PARAMS       ram makes the parameters of graph models variables [flash]
+//	TARGET       a named target of boardsmith.json
 //	DRYRUN=1     prints what would be done, without doing it
 func Embed(ctx context.Context, folder string) error { return doEmbed(ctx, folder) }
 
@@ -37,6 +40,7 @@ var doEmbed = namedTarget("embed", embedModels)
 // embedInputs are the variables of embed.
 type embedInputs struct {
 	inputs.Dry
+	Target    string   `var:"TARGET"`
 	Board     string   `var:"BOARD"`
 	Model     string   `var:"MODEL"`
 	ModelName string   `var:"MODEL_NAME"`
@@ -46,6 +50,9 @@ type embedInputs struct {
 }
 
 func embedModels(ctx context.Context, c *console.Console, v embedInputs, folder string) error {
+	if err := completeEmbed(c, &v); err != nil {
+		return err
+	}
 	dir := c.Abs(folder)
 	// Before the models are compiled, which takes a while.
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
@@ -91,6 +98,29 @@ func embedModels(ctx context.Context, c *console.Console, v embedInputs, folder 
 		compiled)
 	c.JSONLine(jsonlines.Models{Folder: dir, Models: names})
 
+	return nil
+}
+
+// completeEmbed completes variables by the target that TARGET names, and by the model of boardsmith.json, whose board
+// is that of firmware.
+func completeEmbed(c *console.Console, v *embedInputs) error {
+	config, err := boardsmithjson.Find(c.Dir)
+	if err != nil {
+		return err
+	}
+	if v.Target != "" {
+		named, err := config.Target(v.Target)
+		if err != nil {
+			return err
+		}
+		if err := console.Complete(v, named); err != nil {
+			return err
+		}
+	}
+
+	if v.Model == "" {
+		v.Model, v.ModelName = config.Model, cmp.Or(v.ModelName, config.ModelName)
+	}
 	return nil
 }
 
@@ -194,15 +224,17 @@ func modelCodes(
 	var models []chosen
 	var names []string
 	for _, a := range archives {
-		for _, m := range a.Models {
-			if name == "" || m.Name == name {
-				models, names = append(models, chosen{a, m}), append(names, m.Name)
+		of := a.Models
+		if name != "" {
+			m, err := a.Model(name)
+			if err != nil {
+				return nil, err
 			}
+			of = []*mlf.Model{m}
 		}
-	}
-
-	if len(models) == 0 {
-		return nil, failure.Errorf(failure.Config, "MODEL_NAME=%s: no archive of MODEL has such a model", name)
+		for _, m := range of {
+			models, names = append(models, chosen{a, m}), append(names, m.Name)
+		}
 	}
 
 	inRAM, err := inputs.RAMParameters(params, names)

@@ -251,7 +251,7 @@ func (s *survey) checkFiles() error {
 		if len(s.models) > 1 { // of one, opening it has better advice
 			check("MODEL", model)
 		}
-		input, _ := inputs.SplitNames(s.inputs[i])
+		input, _, _ := inputs.SplitNames(s.inputs[i]) // an error is that of the run
 		check("INPUT", input)
 		check("EXPECT", s.expected[i])
 	}

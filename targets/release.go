@@ -66,7 +66,7 @@ type releaseInputs struct {
 
 func releaseFirmware(ctx context.Context, j *job, _ releaseInputs) error {
 	in := j.in
-	dir := cmp.Or(in.Output, filepath.Clean(in.Project)+".release")
+	dir := cmp.Or(in.Output, filepath.Join(in.Project, "..", filepath.Base(abspath.Of(in.Project))+".release"))
 	if in.Library {
 		return releaseLibrary(ctx, j, dir)
 	}

@@ -75,6 +75,9 @@ func Quantity(v float64, unit string) string {
 // ArchiveName returns the file name of a path without the endings of archives and of descriptions of models.
 func ArchiveName(path string) string {
 	name := filepath.Base(path)
+	if abs, err := filepath.Abs(path); err == nil && strings.Trim(name, ".") == "" {
+		name = filepath.Base(abs) // of . and ..
+	}
 	for _, end := range []string{".gz", ".tgz", ".tar", ".json"} {
 		name = strings.TrimSuffix(name, end)
 	}

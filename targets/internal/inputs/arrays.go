@@ -15,16 +15,21 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// SplitNames splits "PATH TENSOR=ARRAY…", which maps arrays of a file to tensors of other names.
-func SplitNames(value string) (path string, names map[string]string) {
+// SplitNames splits "PATH TENSOR=ARRAY…", which maps arrays of a file to tensors of other names. An array is for one
+// tensor.
+func SplitNames(value string) (path string, names map[string]string, err error) {
 	for names = map[string]string{}; ; {
 		// From the end: a path may contain spaces and equal signs.
 		at := strings.LastIndexByte(value, ' ')
 		tensor, array, ok := strings.Cut(value[at+1:], "=")
-		if _, err := os.Stat(value); at <= 0 || !ok || err == nil || strings.ContainsAny(tensor+array, `/\`) {
-			return value, names
+		if _, missing := os.Stat(value); at <= 0 || !ok || missing == nil || strings.ContainsAny(tensor+array, `/\`) {
+			return value, names, err
 		}
 
+		if other := names[array]; other != "" {
+			err = failure.New(failure.Config, "store it in the file under both names",
+				"INPUT takes array %q for %s and for %s", array, tensor, other)
+		}
 		names[array], value = tensor, value[:at]
 	}
 }

@@ -15,10 +15,8 @@ import (
 func ParseBoardOptions(words []string) (map[string]boards.Options, error) {
 	of := map[string][]string{"": nil}
 	for _, w := range words {
-		// Only before the equal sign: a value may contain a colon.
-		name, _, _ := strings.Cut(w, "=")
-		at := strings.LastIndex(name, ":")
-		of[name[:max(at, 0)]] = append(of[name[:max(at, 0)]], w[at+1:])
+		board, option := boardOfOption(w)
+		of[board] = append(of[board], option)
 	}
 
 	all := map[string]boards.Options{}
@@ -38,4 +36,18 @@ func ParseBoardOptions(words []string) (map[string]boards.Options, error) {
 	}
 
 	return all, nil
+}
+
+// boardOfOption splits a word into the board that it is for alone, or "", and name=value.
+func boardOfOption(word string) (board, option string) {
+	// Only before the equal sign: a value may contain a colon.
+	name, _, _ := strings.Cut(word, "=")
+	at := strings.LastIndex(name, ":")
+	return name[:max(at, 0)], word[at+1:]
+}
+
+// isOption reports whether a word sets the option of that name.
+func isOption(word, name string) bool {
+	_, option := boardOfOption(word)
+	return strings.HasPrefix(option, name+"=")
 }

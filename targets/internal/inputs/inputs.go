@@ -125,7 +125,6 @@ func Resolve(s Source) (*Inputs, error) {
 		return in, nil
 	}
 
-	in.useBoardOptions()
 	// The user's APP and PLACE replace those of the project's options.
 	if separate.App != "" {
 		in.Options.App, in.Set["OPTIONS"] = separate.App, true
@@ -140,7 +139,10 @@ func Resolve(s Source) (*Inputs, error) {
 
 // choose determines what the user set for this run, and the device and the project's folder, which no project records.
 func (in *Inputs) choose() {
-	in.Device, in.Project = cmp.Or(in.Device, in.Config.Device), cmp.Or(in.Project, in.Config.Project)
+	in.Project = cmp.Or(in.Project, in.Config.Project)
+	if in.Board == "" || in.Board == in.Config.Board { // the file's device is of the file's board
+		in.Device = cmp.Or(in.Device, in.Config.Device)
+	}
 	if d := in.DeskFile.Find(in.Device); d != nil && in.Board == "" {
 		in.Board = d.Board
 	}
@@ -148,14 +150,31 @@ func (in *Inputs) choose() {
 	in.NamedBoard = in.Board
 	in.Set = map[string]bool{
 		"BOARD": in.Board != "", "MODEL": in.Model != "", "MODEL_NAME": in.ModelName != "", "TEMPLATE": in.Template != "",
-		"LIBRARIES": len(in.Libraries) > 0, "OPTIONS": len(in.Variables.Options) > 0,
+		"LIBRARIES": len(in.Libraries) > 0, "OPTIONS": len(in.ownOptions()) > 0,
 	}
+}
+
+// ownOptions returns the words of OPTIONS without those that are for other boards alone; all of them if only the
+// project names the board.
+func (in *Inputs) ownOptions() []string {
+	var names []string
+	for board := range strings.SplitSeq(cmp.Or(in.Board, in.Config.Board, DefaultBoard), ",") {
+		board, _, _ = strings.Cut(board, "=") // NAME=DEVICE
+		name, _ := boards.Locate(board, in.Path)
+		names = append(names, name)
+	}
+
+	return slices.DeleteFunc(slices.Clone(in.Variables.Options), func(word string) bool {
+		board, _ := boardOfOption(word)
+		return board != "" && !slices.Contains(names, board) && (in.Board != "" || in.Project == "")
+	})
 }
 
 // complete sets the variables that the user did not set to those that the project records, else to those of
 // boardsmith.json or the default. It reports whether there is a project.
 func (in *Inputs) complete(s Source) (recorded bool, err error) {
 	defaults := in.Config.Choice
+	defaults.Device = "" // choose has taken it if it is of this board
 	if in.Library {
 		defaults.Uses = nil // those of projects
 	} else {
@@ -175,13 +194,16 @@ func (in *Inputs) complete(s Source) (recorded bool, err error) {
 		return false, err
 	}
 	in.Board = cmp.Or(in.Board, DefaultBoard)
-	in.Input, in.Names = SplitNames(in.Input)
+	if in.Input, in.Names, err = SplitNames(in.Input); err != nil {
+		return false, err
+	}
 
 	if !in.Set["OPTIONS"] {
 		if in.Options, err = boards.ParseOptions(defaults.Options); err != nil {
 			return false, err
 		}
 	}
+	in.Options = in.OptionsOf(in.Board)
 	if in.Library {
 		return false, in.completeLibrary(s.Variables)
 	}
@@ -220,18 +242,25 @@ func (in *Inputs) readOptions(s Source) (separate boards.Options, err error) {
 	if in.Defaults, err = boards.ParseOptions(in.Config.Options); err != nil {
 		return separate, failure.Errorf(failure.Config, "%s: %w", in.Config.File, err)
 	}
+	if in.Set["OPTIONS"] { // which replaces all of the file's
+		in.Defaults = boards.Options{}
+	}
 
 	words := slices.Clone(in.Variables.Options)
 	if !in.Library {
 		separate.App = s.App
 	}
 
-	// A new project gets the target's app if nothing chose another one.
-	namesApp := func(word string) bool {
-		name, _, _ := strings.Cut(word, "=")
-		return name == "app" || strings.HasSuffix(name, ":app")
+	// APP and PLACE override what the options of TARGET say.
+	if s.Variables.Options == nil {
+		words = slices.DeleteFunc(words, func(w string) bool {
+			return separate.App != "" && isOption(w, "app") || s.Place != "" && isOption(w, "place")
+		})
 	}
-	if s.New != "" && s.App == "" && in.Defaults.App == "" && !slices.ContainsFunc(words, namesApp) &&
+
+	// A new project gets the target's app if nothing chose another one.
+	namesApp := func(word string) bool { return isOption(word, "app") }
+	if s.New != "" && s.App == "" && in.Defaults.App == "" && !slices.ContainsFunc(in.ownOptions(), namesApp) &&
 		(in.Project == "" || !project.Exists(in.Project)) && s.makes(in) {
 		separate.App = s.New
 	}
@@ -270,7 +299,7 @@ func (in *Inputs) deriveProject() (err error) {
 	in.Set["BOARD"], in.Set["MODEL"] = true, true
 
 	// The app, which may be an option of the board alone, is part of the folder's name.
-	in.useBoardOptions()
+	in.Options = in.OptionsOf(in.Board)
 
 	in.Derived = true
 	in.Project, err = in.folder()
@@ -287,11 +316,13 @@ func (in *Inputs) checkModel() error {
 		"MODEL=%s names %d archives, but firmware runs one model", in.Model, len(paths))
 }
 
-// useBoardOptions sets Options to those that are for the board alone, if there are any.
-func (in *Inputs) useBoardOptions() {
-	if o, ok := in.BoardOptions[in.BoardName()]; ok && in.BoardName() != "" {
-		in.Options = o
+// OptionsOf returns the options of a board, by its name or file: those that are for it alone, if there are any.
+func (in *Inputs) OptionsOf(board string) boards.Options {
+	name, _ := boards.Locate(board, in.Path)
+	if o, ok := in.BoardOptions[name]; ok && name != "" {
+		return o
 	}
+	return in.Options
 }
 
 // folder returns the folder that follows from board and model; a library's, from all its archives.

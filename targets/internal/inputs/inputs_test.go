@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -162,7 +163,7 @@ func TestBadInputs(t *testing.T) {
 func TestArchiveName(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "digits_i8.aot_packed", "a/kws.tar": "kws", "kws.tar.gz": "kws",
-		"kws.tgz": "kws", "kws": "kws",
+		"kws.tgz": "kws", "kws": "kws", "../inputs": "inputs", ".": "inputs", "x/..": "inputs", "..": "internal",
 	} {
 		if got := ArchiveName(in); got != want {
 			t.Errorf("ArchiveName(%q) = %q, want %q", in, got, want)
@@ -218,6 +219,49 @@ func TestDefaultApp(t *testing.T) {
 			// The project's folder is that of the bundled sample, whatever the project there records.
 			if in.Derived && in.Model != "" {
 				t.Errorf("model %s", in.Model)
+			}
+		})
+	}
+}
+
+// TestOptionsOfBoards: OPTIONS for another board changes nothing, OPTIONS replaces all of boardsmith.json's, and APP
+// and PLACE override a target's options.
+func TestOptionsOfBoards(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	testkit.WriteFile(t, filepath.Join(dir, boardsmithjson.Name), `{"device": "left",
+		"options": {"app": "standalone", "operator_opt": "O3"},
+		"targets": {"t": {"options": {"app": "standalone", "place": "stack=ram"}}}}`)
+	for _, c := range []struct{ env, options, project, device string }{
+		{"", "operator_opt=O3 app=standalone", ".standalone", "left"},
+		{"OPTIONS=operator_opt=O1", "operator_opt=O1 app=standalone", ".standalone", "left"},
+		{"OPTIONS=kiln:app=rpc", "operator_opt=O3 app=standalone", ".standalone", "left"},
+		{"OPTIONS=host:app=rpc", "app=rpc", "", "left"},
+		{"BOARD=kiln OPTIONS=kiln:app=rpc", "app=rpc", "", ""},
+		{"TARGET=t APP=rpc", "app=rpc place=stack=ram", "", "left"},
+		{"TARGET=t PLACE=stack=itcm", "app=standalone place=stack=itcm", ".standalone", "left"},
+		{"APP=library OPTIONS=host:operator_opt=O0", "operator_opt=O0", ".library", "left"},
+		{"APP=library PROJECT=p OPTIONS=host:operator_opt=O0", "operator_opt=O0", "", "left"},
+	} {
+		t.Run(c.env, func(t *testing.T) {
+			env := map[string]string{}
+			for _, word := range strings.Fields(c.env) {
+				name, value, _ := strings.Cut(word, "=")
+				env[name] = value
+			}
+			in, err := resolve(func(name string) string { return env[name] },
+				Source{Dir: dir, New: boards.Standalone, Load: none})
+			testkit.Must(t, err)
+
+			got, want := in.Options.Words(), strings.Fields(c.options)
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) || in.Device != c.device {
+				t.Errorf("options %q, device %q", got, in.Device)
+			}
+			name := filepath.Base(in.Project)
+			if end := strings.TrimPrefix(name, "digits_i8.aot_packed"); name != "p" && end != c.project {
+				t.Errorf("project %s", in.Project)
 			}
 		})
 	}
@@ -416,8 +460,11 @@ func TestSplitNames(t *testing.T) {
 		odd:                  odd + " map[]",
 		odd + " d=e":         odd + " map[e:d]",
 	} {
-		if path, names := SplitNames(value); fmt.Sprint(path, " ", names) != want {
-			t.Errorf("%q: %q %v, want %s", value, path, names, want)
+		if path, names, err := SplitNames(value); fmt.Sprint(path, " ", names) != want || err != nil {
+			t.Errorf("%q: %q %v, %v; want %s", value, path, names, err, want)
 		}
+	}
+	if _, _, err := SplitNames("x.npz x=a y=a"); failure.Of(err) != failure.Config {
+		t.Errorf("one array for two inputs: %v", err)
 	}
 }

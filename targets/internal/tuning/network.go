@@ -62,7 +62,7 @@ func (t *Job) readNetwork() (n search.Network, err error) {
 	name, _, _ := strings.Cut(t.boards[0], "=")
 	n = search.Network{Trials: t.Trials, Builder: t.Builder, Limit: t.In.Timeout, Retry: t.Retry, Spec: project.Spec{
 		Board: name, Model: t.In.Model, ModelName: t.In.ModelName, Template: t.In.Template,
-		Options: t.In.Options, Libraries: t.In.Libraries,
+		Options: t.In.OptionsOf(name), Libraries: t.In.Libraries,
 	}}
 
 	a, err := mlf.Open(n.Spec.Model)
