@@ -5,6 +5,7 @@
 package mlf
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -159,7 +160,8 @@ func (a *Archive) Model(name string) (*Model, error) {
 		choose := "choose one of its models, with " + failure.Option("Spec.ModelName", names[0]) + " for instance"
 		return nil, a.fault("", choose, "it holds %d models: %q", len(names), names)
 	}
-	return nil, a.fault("", spelling.Nearest(name, names), "there is no model %q; it holds %q", name, names)
+	next := cmp.Or(spelling.Nearest(name, names), "choose one of these")
+	return nil, a.fault("", next, "there is no model %q; it holds %q", name, names)
 }
 
 // Prefix is what the names of the model's functions begin with.
