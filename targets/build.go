@@ -157,8 +157,11 @@ func (j *job) renews() (bool, error) {
 
 // built returns the image to use: the one named by IMAGE, else the project's, which it builds if this run has not.
 func (j *job) built(ctx context.Context) (*image.Image, error) {
-	// An earlier target of this run may have chosen it.
-	if name := j.in.Image; name != "" && !j.chosen {
+	// An earlier target of this run may have chosen it, also for a target that does not read IMAGE.
+	switch name := j.in.Image; {
+	case name == "" && j.chosen:
+		j.image, j.chosen = nil, false
+	case name != "" && !j.chosen:
 		if err := j.choose(ctx, name); err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
@@ -36,9 +37,10 @@ type demoInputs struct {
 }
 
 func demo(ctx context.Context, j *job, v demoInputs) error {
-	var shared inputs.Variables // the demo is always the same
+	// The demo is always the same, so that boardsmith.json does not count.
+	var shared inputs.Variables
 	shared.Board, shared.Load, shared.Repeat = "host", v.Load, 10
-	if err := j.open(ctx, "", shared); err != nil {
+	if err := j.openBy(ctx, new(boardsmithjson.Config), "", shared); err != nil {
 		return err
 	}
 

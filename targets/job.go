@@ -41,6 +41,11 @@ type job struct {
 // open completes a target's variables, and opens their project if there is one. After a change of a variable it first
 // closes what an earlier target has opened. app is the APP of new projects unless the user chose one; "": the default.
 func (j *job) open(ctx context.Context, app string, v inputs.Variables) error {
+	return j.openBy(ctx, nil, app, v)
+}
+
+// openBy is open with another configuration than boardsmith.json's, unless config is nil.
+func (j *job) openBy(ctx context.Context, config *boardsmithjson.Config, app string, v inputs.Variables) error {
 	c, variables := j.Console, map[string]string{}
 	for _, name := range console.Variables() {
 		variables[name] = c.Env(name)
@@ -59,6 +64,7 @@ func (j *job) open(ctx context.Context, app string, v inputs.Variables) error {
 
 	j.in, err = inputs.Resolve(inputs.Source{
 		Variables: v, Shelf: c.Env("BOARDSMITH_PATH"), Dir: c.Dir, New: app, Uses: uses, Load: j.load, Fetch: fetcher(ctx, c),
+		Config: config,
 	})
 
 	// TRACE begins, unless an earlier step began it, or the step shows it.

@@ -63,6 +63,9 @@ type Source struct {
 	Variables
 	Shelf string // BOARDSMITH_PATH
 	Dir   string // the working folder
+
+	Config *boardsmithjson.Config // nil: the file in Dir or above
+
 	New   string // the app of a new project, unless the user chose one; "": none
 	Uses  Uses   // nil: the template makes all apps and uses all options
 	Load  Load
@@ -80,7 +83,10 @@ type Load func(in *Inputs, defaults *boardsmithjson.Choice) (recorded bool, err 
 // Resolve determines the inputs: the first of the environment, TARGET, the project, boardsmith.json and the default
 // that has a value.
 func Resolve(s Source) (*Inputs, error) {
-	c, err := boardsmithjson.Find(s.Dir)
+	c, err := s.Config, error(nil)
+	if c == nil {
+		c, err = boardsmithjson.Find(s.Dir)
+	}
 	if err != nil {
 		return nil, err
 	}

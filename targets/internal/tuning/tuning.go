@@ -66,7 +66,7 @@ func (t *Job) Tune(ctx context.Context, v TuneInputs) error {
 		form, search = "SPACE", func(ctx context.Context) error { return t.space(ctx, v.Space) }
 	case v.Candidates != "":
 		form, search = "CANDIDATES", func(ctx context.Context) error { return t.candidates(ctx, v.Candidates) }
-	case v.Model != "":
+	case t.In.Model != "":
 		form = "MODEL"
 	default:
 		return failure.New(failure.Config,
