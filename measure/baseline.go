@@ -263,7 +263,7 @@ func (r *Result) Compare(old *Result, l Limits) (c Comparison) {
 		earlier := before[i]
 		change := Change{
 			Quantity: q.name, Unit: "bytes", Old: float64(earlier.bytes), New: float64(q.bytes), Limit: q.limit,
-			Exceeds: earlier.bytes > 0 && (q.bytes == 0 || float64(q.bytes) > float64(earlier.bytes)*(1+q.limit)),
+			Exceeds: earlier.bytes > 0 && (q.bytes == 0 || float64(q.bytes) > float64(earlier.bytes)*(1+q.limit+rounded)),
 		}
 
 		if len(earlier.unsure) == 0 {
@@ -373,7 +373,7 @@ func (c Cost) few() error {
 func compareCost(old, current Cost, limit float64) (c Change, ok bool) {
 	c = Change{Quantity: "cost", Unit: current.Unit, Old: old.Median, New: current.Median, Limit: limit}
 	resolution := max(old.Resolution, current.Resolution)
-	c.Exceeds = current.Low > old.High*(1+limit)+resolution
+	c.Exceeds = current.Low > old.High*(1+limit+rounded)+resolution
 	return c, current.Low > old.High+resolution || current.High < old.Low-resolution
 }
 

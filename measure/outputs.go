@@ -76,6 +76,9 @@ func (r *Outputs) Labelled() bool { return r.Classes > 0 }
 // Accuracy returns the share of samples whose label was predicted, 0 to 1.
 func (r *Outputs) Accuracy() float64 { return float64(r.Correct) / float64(max(r.Samples, 1)) }
 
+// rounded is more than the error of a share that was written as a decimal number.
+const rounded = 1e-12
+
 // Err returns an error of class wrong-answer if outputs differ, or if too few labels were predicted.
 func (r *Outputs) Err() error {
 	if n := r.Samples - r.Equal; r.Compared() && n > 0 {
@@ -87,7 +90,7 @@ func (r *Outputs) Err() error {
 		next := ""
 		if r.Rule == (Rule{}).String() && !r.wrong {
 			next = "allow real numbers to be rounded: "
-			if *r.MaxDistance == 0 { // the bytes differ, the numbers do not
+			if r.MaxDistance != nil && *r.MaxDistance == 0 { // the bytes differ, the numbers do not
 				next = "only signs of zeros differ; allow that: "
 			}
 			next += failure.Option("Options.Rule", rounding.String())
@@ -97,7 +100,7 @@ func (r *Outputs) Err() error {
 			r.Samples, r.Rule, first)
 	}
 
-	if r.Labelled() && r.Accuracy() < r.MinAccuracy {
+	if r.Labelled() && r.Accuracy() < r.MinAccuracy-rounded {
 		return failure.Errorf(failure.WrongAnswer, "%.4g %% of the labels are right, less than %.4g %%", 100*r.Accuracy(),
 			100*r.MinAccuracy)
 	}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -324,6 +325,26 @@ func TestWideIntegers(t *testing.T) {
 	}
 }
 
+// TestErr: what is exactly a limit that was written as a decimal number is right. NaN with other bits than expected has
+// no distance.
+func TestErr(t *testing.T) {
+	for correct := range 1001 {
+		limit, err := strconv.ParseFloat(fmt.Sprintf("%d.%d", correct/10, correct%10), 64)
+		must(t, err)
+		o := Outputs{Samples: 1000, Classes: 2, Correct: correct, MinAccuracy: limit / 100}
+		if err := o.Err(); err != nil {
+			t.Error(err)
+		}
+		if o.Correct--; correct > 0 && o.Err() == nil {
+			t.Errorf("%d of 1000 are %g %%", o.Correct, limit)
+		}
+	}
+
+	if err := (&Outputs{Samples: 1, Rule: (Rule{}).String()}).Err(); failure.Of(err) != failure.WrongAnswer {
+		t.Error(err)
+	}
+}
+
 // TestBadSets gives sets and options that are refused before anything runs.
 func TestBadSets(t *testing.T) {
 	labels := func(values ...byte) ndarray.Named {
@@ -338,6 +359,7 @@ func TestBadSets(t *testing.T) {
 		"nothing":        {nil, Options{}, "no samples"},
 		"an empty batch": {[]ndarray.Named{named("x", floats([]int64{0, 3}))}, Options{}, "no samples"},
 		"no input":       {[]ndarray.Named{labels(1)}, Options{}, "no samples"},
+		"empty labels":   {[]ndarray.Named{threeInputs, labels()}, Options{}, "no samples"},
 		"an unknown name": {
 			[]ndarray.Named{threeInputs, named("y", floats([]int64{3}))},
 			Options{},

@@ -68,6 +68,9 @@ func ReadSet(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 		if err := r.read(ctx, path, kind(of)); err != nil {
 			return nil, err
 		}
+		if r.most(kind(of)) == 0 {
+			return nil, failure.New(failure.Config, kind(of).advice(), "%s has no samples", path)
+		}
 		if had > 0 {
 			return nil, failure.New(failure.Config, "leave one of them out", "%s: the inputs' files have these arrays too", path)
 		}
@@ -286,6 +289,9 @@ func (c *column) fill(a *ndarray.Array, file string) (err error) {
 
 	c.parts, c.labels = append(c.parts, parts...), append(c.labels, labels...)
 	n := len(c.parts) + len(c.labels)
+	if n == c.len() {
+		return failure.New(failure.Config, c.advice(), "it has no samples")
+	}
 	if n > maxSamples {
 		return tooMany(int64(n), "samples")
 	}

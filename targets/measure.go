@@ -202,6 +202,9 @@ func (s *survey) readLists() error {
 		to                   *[]string
 	}{{"INPUT", s.Input, chosen.Input, &s.inputs}, {"EXPECT", s.Expect, "", &s.expected}} {
 		*x.to = list(x.text, x.fallback)
+		if len(*x.to) > 1 && slices.Contains(*x.to, "") {
+			return failure.New(failure.Config, "separate them by single commas", "%s has an empty name", x.name)
+		}
 		if len(*x.to) == 1 {
 			*x.to = slices.Repeat(*x.to, len(s.models))
 		}

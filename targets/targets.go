@@ -97,6 +97,7 @@ func boardNames(ctx context.Context, c *console.Console, text string) ([]string,
 	}
 	// All wrong names are reported at once.
 	var unknown []error
+	seen := map[string]string{}
 	for i, name := range names {
 		if names[i] = strings.TrimSpace(name); names[i] == "" {
 			return nil, failure.New(failure.Config, "write one comma between two boards", "BOARD=%s has an empty name", text)
@@ -106,8 +107,17 @@ func boardNames(ctx context.Context, c *console.Console, text string) ([]string,
 			board, _, _ = strings.Cut(board, "=") // NAME=DEVICE
 		}
 
-		_, err := boards.Find(board, builder.Path)
+		b, err := boards.Find(board, builder.Path)
 		unknown = append(unknown, err)
+		if err != nil {
+			continue
+		}
+
+		// Results and folders are told apart by the board's name.
+		if other, ok := seen[b.Name]; ok && other != board {
+			return nil, failure.New(failure.Config, "rename one", "BOARD: %s and %s are both board %s", other, board, b.Name)
+		}
+		seen[b.Name] = board
 	}
 
 	return names, errors.Join(unknown...)
