@@ -17,6 +17,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/internal/tolerance"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -75,7 +76,7 @@ func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, 
 		return nil, err
 	}
 
-	st, err := openStore(dir)
+	st, err := openStore(dir, n.inputsKey())
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +110,15 @@ func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, 
 		err = errors.Join(err, p.close())
 	}
 	return s.trials, errors.Join(err, st.record.Close())
+}
+
+// inputsKey returns a hash of the inputs.
+func (n *Network) inputsKey() string {
+	key := cachekey.New("inputs of a network")
+	for _, a := range n.Inputs {
+		key.Add(a.Name, a.DType.String(), ndarray.ShapeString(a.Shape), string(a.Data))
+	}
+	return fmt.Sprintf("%x", key.Key())
 }
 
 // read opens the archive for all trials, and returns its model.
@@ -322,12 +332,14 @@ func (s *networkSearch) begin(ctx context.Context) (NetworkTrial, error) {
 
 	s.first = outputs
 
-	earlier, same := s.seen[t.Flags]
-	reason := ""
-	switch {
-	case len(s.seen) == 0:
+	if len(s.trials) == 0 {
 		return t, s.keep(t)
-	case !same:
+	}
+
+	// The first trial's outputs are those that all others must have.
+	earlier, reason := s.trials[0], ""
+	switch {
+	case earlier.Flags != t.Flags:
 		reason = "began with other flags"
 	case earlier.Result.Toolchain != t.Result.Toolchain:
 		reason = "was with another compiler, flags or libraries: " + earlier.Result.Toolchain + ", not " + t.Result.Toolchain

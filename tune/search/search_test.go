@@ -290,7 +290,14 @@ func TestFlagsOfAnotherCompilerAreRejected(t *testing.T) {
 	_, err = Flags(t.Context(), dir, &device.Desk{}, places, n)
 	wantError(t, err, failure.Config, "other-cc", made)
 	writeFile(t, file, string(data))
-	s, err := openStore(dir)
+	other := n
+	other.Inputs, other.Want = slices.Clone(n.Inputs), nil
+	x := *other.Inputs[0].Array
+	x.Data = make([]byte, len(x.Data))
+	other.Inputs[0].Array = &x
+	_, err = Flags(t.Context(), dir, &device.Desk{}, places, other)
+	wantError(t, err, failure.Config, "other inputs")
+	s, err := openStore(dir, n.inputsKey())
 	must(t, err)
 	kept := NetworkTrial{Flags: choices[0], Result: tune.Result{
 		ID: choices[0], Tier: tune.Image, Failure: &tune.Failure{Class: failure.Compile, Blame: tune.BlameCandidate},
@@ -463,9 +470,9 @@ func TestStoreSurvivesCutLine(t *testing.T) {
 			ID: flags, Tier: tune.Image, Failure: &tune.Failure{Class: failure.Compile},
 		}}
 	}
-	s, err := openStore(dir)
+	s, err := openStore(dir, "")
 	must(t, err)
-	_, err = openStore(dir)
+	_, err = openStore(dir, "")
 	wantError(t, err, failure.Config, "in use")
 	must(t, s.add(trial("-O1")))
 	must(t, s.add(trial("-O2")))
@@ -475,7 +482,7 @@ func TestStoreSurvivesCutLine(t *testing.T) {
 	first := strings.IndexByte(string(whole), '\n') + 1
 	for n := first; n < len(whole); n++ {
 		writeFile(t, name, string(whole[:n]))
-		s, err := openStore(dir)
+		s, err := openStore(dir, "")
 		must(t, err)
 		if len(s.earlier) != 1 || s.earlier[0].Flags != "-O1" || s.earlier[0].Flash != 3 || s.earlier[0].RAM != 4 {
 			t.Fatalf("cut at %d: %+v", n, s.earlier)
@@ -491,7 +498,7 @@ func TestStoreSurvivesCutLine(t *testing.T) {
 	line, err := json.Marshal(tune.Result{ID: "x", Tier: tune.RAM, Failure: &tune.Failure{}})
 	must(t, err)
 	writeFile(t, name, string(append(line, '\n')))
-	_, err = openStore(dir)
+	_, err = openStore(dir, "")
 	wantError(t, err, failure.Config)
 }
 

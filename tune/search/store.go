@@ -19,6 +19,7 @@ import (
 // A store appends trials to the record of a folder.
 type store struct {
 	dir     string
+	inputs  string // what the network is measured with, as a hash
 	earlier []NetworkTrial
 
 	mu     sync.Mutex
@@ -30,9 +31,11 @@ type trialRecord struct {
 	Flags string `json:"operator_flags"`
 	Flash int64  `json:"flash_bytes"`
 	RAM   int64  `json:"ram_bytes"`
+
+	Inputs string `json:"inputs"` // as in store
 }
 
-func openStore(dir string) (*store, error) {
+func openStore(dir, inputs string) (*store, error) {
 	dir = abspath.Of(dir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -42,7 +45,7 @@ func openStore(dir string) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{dir: dir, record: r}
+	s := &store{dir: dir, inputs: inputs, record: r}
 	if err := s.read(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -65,13 +68,16 @@ func (s *store) read() error {
 		if err := json.Unmarshal(r.Record, &rec); err != nil || r.Tier != tune.Image {
 			return failure.New(failure.Config, "choose another folder", "%s is not of a search of flags", s.dir)
 		}
+		if rec.Inputs != s.inputs {
+			return failure.New(failure.Config, "choose another folder", "the search in %s was with other inputs", s.dir)
+		}
 		s.earlier = append(s.earlier, NetworkTrial{rec.Flags, rec.Flash, rec.RAM, r})
 	}
 	return nil
 }
 
 func (s *store) add(t NetworkTrial) (err error) {
-	if t.Result.Record, err = json.Marshal(trialRecord{t.Flags, t.Flash, t.RAM}); err != nil {
+	if t.Result.Record, err = json.Marshal(trialRecord{t.Flags, t.Flash, t.RAM, s.inputs}); err != nil {
 		return err
 	}
 	s.mu.Lock()
