@@ -337,7 +337,8 @@ func TestFlagsThatChangeOutputsFail(t *testing.T) {
 		},
 		Inputs: []ndarray.Named{{Name: "arg0", Array: in}},
 	}
-	trials, err := Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, n)
+	dir := t.TempDir()
+	trials, err := Flags(t.Context(), dir, &device.Desk{}, []string{"host"}, n)
 	must(t, err)
 	found := false
 	for _, trial := range trials {
@@ -352,6 +353,10 @@ func TestFlagsThatChangeOutputsFail(t *testing.T) {
 	if !found {
 		t.Errorf("-Os was not tried: %v", trials)
 	}
+	failed := n
+	failed.Spec.Options.OperatorFlags = "-Os"
+	_, err = Flags(t.Context(), dir, &device.Desk{}, []string{"host"}, failed)
+	wantError(t, err, failure.Config, "began with other flags")
 	n.Want = []ndarray.Named{{Array: in}}
 	_, err = Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, n)
 	wantError(t, err, failure.WrongAnswer)

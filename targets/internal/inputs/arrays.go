@@ -37,19 +37,9 @@ func SplitNames(value string) (path string, names map[string]string, err error) 
 // ReadArrays reads the file that a variable names, with the arrays of a model's inputs, some perhaps under other names.
 // An unknown or a missing input is an error before anything is sent.
 func ReadArrays(variable, path string, names map[string]string, m *mlf.Model) ([]ndarray.Named, error) {
-	arrays, err := ndarray.ReadNPZ(path)
+	arrays, err := NamedArrays(variable, path, names)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", variable, err)
-	}
-
-	var all []string
-	for i, a := range arrays {
-		all = append(all, a.Name)
-		arrays[i].Name = cmp.Or(names[a.Name], a.Name)
-	}
-
-	if err := tensorlist.CheckNames(names, all); err != nil {
-		return nil, fmt.Errorf("%s %s: %w", variable, path, err)
+		return nil, err
 	}
 
 	for i, a := range arrays {
@@ -91,14 +81,25 @@ func InventArrays(seed uint64, m *mlf.Model) ([]ndarray.Named, string, error) {
 	return arrays, fmt.Sprintf("random input, seed %d (set INPUT for real data)", seed), err
 }
 
-// NamedArrays reads the arrays in the file that a variable names. It returns none for "".
-func NamedArrays(variable, path string) ([]ndarray.Named, error) {
+// NamedArrays reads the arrays in the file that a variable names, some perhaps under other names. It returns none for
+// "".
+func NamedArrays(variable, path string, names map[string]string) ([]ndarray.Named, error) {
 	if path == "" {
 		return nil, nil
 	}
 	arrays, err := ndarray.ReadNPZ(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", variable, err)
+	}
+
+	var all []string
+	for i, a := range arrays {
+		all = append(all, a.Name)
+		arrays[i].Name = cmp.Or(names[a.Name], a.Name)
+	}
+
+	if err := tensorlist.CheckNames(names, all); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", variable, path, err)
 	}
 	return arrays, nil
 }

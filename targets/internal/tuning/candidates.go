@@ -36,12 +36,12 @@ func (t *Job) readArchives(folder string) (a archives, err error) {
 		return a, err
 	}
 
-	if a.inputs, err = inputs.NamedArrays("INPUT", t.In.Input); err != nil {
+	if a.inputs, err = inputs.NamedArrays("INPUT", t.In.Input, t.In.Names); err != nil {
 		return a, err
 	}
 
 	a.best = t.Confirm
-	a.want, err = inputs.NamedArrays("EXPECT", t.Expect)
+	a.want, err = inputs.NamedArrays("EXPECT", t.Expect, nil)
 	return a, err
 }
 

@@ -83,7 +83,7 @@ func (t *Job) readNetwork() (n search.Network, err error) {
 		return n, err
 	}
 
-	n.Want, err = inputs.NamedArrays("EXPECT", t.Expect)
+	n.Want, err = inputs.NamedArrays("EXPECT", t.Expect, nil)
 	return n, err
 }
 
