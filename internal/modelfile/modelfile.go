@@ -53,7 +53,7 @@ type Description struct {
 	Init *Init `json:"init,omitzero"`
 
 	// an `.npz` with inputs and expected outputs ([a set](release.md#a-set)). `validate` and `measure` use them
-	// without `INPUT`; `EXPECT` and `LABELS` replace the expected outputs and the labels, `COMPARE` the rule.
+	// without `INPUT`; `EXPECT` replaces the expected outputs and their rule, `LABELS` the labels, `COMPARE` the rule.
 	// Other targets do not use them
 	Examples string `json:"examples,omitzero" is:".npz"`
 	// how equal outputs must be, such as `abs=1e-5`. Default: exact
