@@ -115,7 +115,8 @@ func boardNames(ctx context.Context, c *console.Console, text string) ([]string,
 
 		// Results and folders are told apart by the board's name.
 		if other, ok := seen[b.Name]; ok && other != board {
-			return nil, failure.New(failure.Config, "rename one", "BOARD: %s and %s are both board %s", other, board, b.Name)
+			return nil, failure.New(failure.Config, "leave one out, or rename it",
+				"BOARD: %s and %s are both board %s", other, board, b.Name)
 		}
 		seen[b.Name] = board
 	}

@@ -1,7 +1,8 @@
 """Models in plain C by generators from PyPI: generators.py FOLDER MODEL...
 
-Writes a folder for each model (forest, network, convolution, dense), with model.json and its C, and samples.npz: inputs and the outputs that the package's own
-reference computes, one sample after another. Needs emlearn, scikit-learn, emx-onnx-cgen, onnx and bakenn.
+Writes a folder for each model (forest, network, convolution, dense), with model.json and its C, and samples.npz:
+inputs and the outputs that the package's own reference computes, one sample after another. Needs emlearn,
+scikit-learn, emx-onnx-cgen, onnx and bakenn.
 """
 
 import json
