@@ -167,7 +167,8 @@ func UpdateBaseline(ctx context.Context, path string, results []*Result) (err er
 }
 
 // Update adds results, in place of earlier ones of the same model on the same board. It leaves out what is not
-// compared with a later result (Outputs, Rechecks, StackUsed), results with a Failure, and those with wrong outputs.
+// compared with a later result (Outputs, Rechecks, StackUsed, ArenaUsed), results with a Failure, and those with wrong
+// outputs.
 func (b *Baseline) Update(results []*Result) {
 	b.Format = baselineFormat
 	for _, r := range results {
@@ -176,7 +177,7 @@ func (b *Baseline) Update(results []*Result) {
 		}
 		b.Results = slices.DeleteFunc(b.Results, func(old *Result) bool { return old.Key() == r.Key() })
 		kept := *r
-		kept.Outputs, kept.Rechecks, kept.StackUsed = nil, nil, 0
+		kept.Outputs, kept.Rechecks, kept.StackUsed, kept.ArenaUsed = nil, nil, 0, 0
 		b.Results = append(b.Results, &kept)
 	}
 	slices.SortFunc(b.Results, func(x, y *Result) int { return strings.Compare(x.Key(), y.Key()) })

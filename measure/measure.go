@@ -221,7 +221,10 @@ func (m *measurement) run(ctx context.Context) (err error) {
 		if m.result.Cost, err = x.repeat(ctx); err != nil {
 			return err
 		}
-		return x.operators(ctx)
+		if err := x.operators(ctx); err != nil {
+			return err
+		}
+		return x.askArena(ctx)
 	})
 	if err != nil {
 		return err
@@ -248,7 +251,7 @@ func (m *measurement) with(ctx context.Context, i *image.Image, f func(*session)
 		if err != nil {
 			return err
 		}
-		end = s.Close
+		x.platform, end = s.Platform, s.Close
 		prepare = func(ctx context.Context) (err error) {
 			p, err := s.Platform(ctx)
 			// Without this function the rate stays unknown.
@@ -292,7 +295,7 @@ func (r *Result) addUsage(p *project.Project, i *image.Image) error {
 		r.Regions = append(r.Regions, Region{Name: g.Name, Size: g.Size, Used: g.Used})
 	}
 
-	r.RAMUnsure = u.Arena.Unsure
+	r.RAMUnsure, r.Arena, r.ArenaSize = u.Arena.Unsure, u.Arena.Peak, u.Arena.Have
 	if u.Arena.Need == 0 && u.Arena.Have > 0 {
 		r.RAMUnsure = append(r.RAMUnsure, "what the model takes of the arena is unknown, so that all of it counts")
 	}

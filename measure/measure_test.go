@@ -116,6 +116,9 @@ func TestModel(t *testing.T) {
 		if c := r.Cost; c.Unit != Seconds || c.Samples != 10 || !(c.Min > 0) || c.Min > c.Median || c.Median > c.Max {
 			t.Errorf("%+v", c)
 		}
+		if r.ArenaUsed == 0 || r.ArenaUsed != r.Arena || r.Arena > r.ArenaSize || len(r.RAMUnsure) > 0 {
+			t.Errorf("arena: %d of %d used, computed %d; %q", r.ArenaUsed, r.ArenaSize, r.Arena, r.RAMUnsure)
+		}
 		if r.RAM > 1_000_000 || r.Computer == "" || len(r.InputsSHA256) != 64 {
 			t.Errorf("RAM %d of %+v, measured by %q with inputs %q", r.RAM, r.Parts, r.Computer, r.InputsSHA256)
 		}

@@ -54,6 +54,11 @@ type Result struct {
 	StackUsed   int64    `json:"stack_used,omitempty"`   // measured, by standalone firmware; 0: not measured
 	Regions     []Region `json:"regions,omitempty"`      // of a board with a memory map
 
+	// of firmware with an RPC server, in bytes of the arena's pages; 0: unknown
+	Arena     int64 `json:"arena,omitempty"`      // that the model takes, computed
+	ArenaUsed int64 `json:"arena_used,omitempty"` // measured
+	ArenaSize int64 `json:"arena_size,omitempty"`
+
 	Outputs *Outputs `json:"outputs,omitempty"` // nil of a build, and in a baseline
 
 	FlashOf map[string]int64 `json:"flash_of,omitempty"` // bytes of functions and constants, by "part: name"

@@ -5,6 +5,7 @@ package measure
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -60,6 +61,8 @@ type session struct {
 	result  *Result
 	hz      uint32    // of the device's timer; 0: unknown
 	seconds []float64 // of the runs that were timed
+
+	platform func(context.Context) (rpc.Platform, error) // asks the device; nil: it has no RPC server
 }
 
 // runSet runs the model with each sample, and compares the outputs.
@@ -235,6 +238,30 @@ func (x *session) operators(ctx context.Context) error {
 			x.result.Operators = append(x.result.Operators, Operator{Node: t.Node, Function: t.Name, Median: x.cost().Median})
 		}
 		return err
+	})
+}
+
+// askArena asks how much of the arena was in use at most. More than computed is a doubt.
+func (x *session) askArena(ctx context.Context) error {
+	if x.platform == nil {
+		return nil
+	}
+	return x.call(ctx, "asking for the arena", func(ctx context.Context) error {
+		p, err := x.platform(ctx)
+		if errors.Is(err, rpc.ErrNotFound) || err == nil && p.ArenaUsed == nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+
+		r := x.result
+		r.ArenaUsed = int64(*p.ArenaUsed)
+		if r.Arena > 0 && r.ArenaUsed > r.Arena {
+			r.RAMUnsure = append(r.RAMUnsure,
+				fmt.Sprintf("%d bytes of the arena were used, computed %d", r.ArenaUsed, r.Arena))
+		}
+		return nil
 	})
 }
 

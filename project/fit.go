@@ -48,7 +48,7 @@ func (p *Project) Usage(i *image.Image) (*Usage, error) {
 		if err != nil {
 			return nil, err
 		}
-		u.Arena.Need, u.Arena.Unsure = need.Bytes, need.Unsure()
+		u.Arena.Need, u.Arena.Peak, u.Arena.Unsure = need.Bytes, need.Of(p.arenaBytes()), need.Unsure()
 	}
 
 	u.Arena.Unsure = append(u.Arena.Unsure, libraries...)

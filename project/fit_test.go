@@ -69,39 +69,43 @@ func remade(t *testing.T, p *Project, image *image.Image, macro string, n int64,
 	return &other
 }
 
-// runOnce runs and times the project's model on a device of its board.
-func runOnce(t *testing.T, p *Project, image *image.Image) error {
+// runOnce runs and times the project's model on a device of its board, and returns how much of the arena it took there.
+func runOnce(t *testing.T, p *Project, image *image.Image) (arena int64, err error) {
 	t.Helper()
 	ctx := t.Context()
 	d, err := attach(ctx, p.Board(), "", testEnv())
 	must(t, err)
 	defer d.Close()
 	if _, err := d.Flash(ctx, image); err != nil {
-		return err
+		return 0, err
 	}
 	s, err := d.Open(ctx, image)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer s.Close(ctx)
 	_, m, err := p.Model()
 	must(t, err)
 	e, err := executor.Open(ctx, s, m)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, in := range e.Inputs() {
 		a, err := ndarray.New(in.DType, in.Shape...)
 		must(t, err)
 		if err := e.SetInput(ctx, in.Name, a); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if err := e.Run(ctx); err != nil {
-		return err
+		return 0, err
 	}
-	_, err = e.Time(ctx, rpc.TimeOptions{Number: 1})
-	return err
+	if _, err := e.Time(ctx, rpc.TimeOptions{Number: 1}); err != nil {
+		return 0, err
+	}
+	platform, err := s.Platform(ctx)
+	must(t, err)
+	return int64(*platform.ArenaUsed), nil
 }
 
 // TestArenaNeed runs models with the computed arena, and with one byte less, which must be too little: the computed
@@ -138,8 +142,8 @@ func TestArenaNeed(t *testing.T) {
 	}
 }
 
-// TestArenaNeedOfArchives does the same for every archive of every version of TVM, on the computer and on the emulated
-// boards that it is for. Only an object that allocates is a doubt.
+// TestArenaNeedOfArchives runs every archive of every version of TVM, on the computer and on the emulated boards that
+// it is for: its device takes what is computed of the arena. Only an object that allocates is a doubt.
 func TestArenaNeedOfArchives(t *testing.T) {
 	drawn.OnlyInFull(t, "TestArenaNeed, TestWorkspaceUnsure and the tests of package operatormemory")
 	t.Parallel()
@@ -171,7 +175,7 @@ func TestArenaNeedOfArchives(t *testing.T) {
 		t.Run(c.board.Name+" "+c.folder+" "+mlftest.Name(c.path), func(t *testing.T) {
 			p := generated(t, Spec{Board: c.board.Name, Model: c.path})
 			needTools(t, p, "make", p.Board().Toolchain.CC, cmp.Or(p.Board().Link.Program, "make"))
-			_, need := testArenaNeed(t, p)
+			_, need := testArenaUsed(t, p)
 			a, m, err := p.Model()
 			must(t, err)
 			objects := slices.ContainsFunc(m.Objects, func(f mlf.File) bool {
@@ -271,17 +275,28 @@ func TestWorkspaceUnsure(t *testing.T) {
 func testArenaNeed(t *testing.T, p *Project) (*image.Image, fit.ArenaNeed) {
 	t.Helper()
 	const arena = "BOARDSMITH_ARENA_BYTES"
+	image, need := testArenaUsed(t, p)
+	used, err := runOnce(t, p, remade(t, p, image, arena, need.Bytes, "src/platform.c"))
+	if err != nil || used != need.Bytes {
+		t.Errorf("with %d bytes it takes %d: %v", need.Bytes, used, err)
+	}
+	if _, err := runOnce(t, p, remade(t, p, image, arena, need.Bytes-1, "src/platform.c")); err == nil {
+		t.Errorf("it runs with less than %d bytes, too", need.Bytes)
+	}
+	return image, need
+}
+
+// testArenaUsed runs the project's model, and compares what the device took of its arena with what is computed.
+func testArenaUsed(t *testing.T, p *Project) (*image.Image, fit.ArenaNeed) {
+	t.Helper()
 	image := built(t, p)
 	a, m, err := p.Model()
 	must(t, err)
 	need, err := fit.NeedOf(p.Board(), a, m, int(p.packetBytes()))
 	must(t, err)
-	t.Logf("%d bytes", need.Bytes)
-	if err := runOnce(t, p, remade(t, p, image, arena, need.Bytes, "src/platform.c")); err != nil {
-		t.Errorf("with %d bytes: %v", need.Bytes, err)
-	}
-	if err := runOnce(t, p, remade(t, p, image, arena, need.Bytes-1, "src/platform.c")); err == nil {
-		t.Errorf("it runs with less than %d bytes, too", need.Bytes)
+	used, err := runOnce(t, p, image)
+	if err != nil || used != need.Of(p.arenaBytes()) {
+		t.Errorf("%d bytes of the arena were used, computed %d: %v", used, need.Of(p.arenaBytes()), err)
 	}
 	return image, need
 }
@@ -441,14 +456,14 @@ func TestStackNeed(t *testing.T) {
 			if len(u.Stack.Unsure) > 0 {
 				t.Errorf("unsure: %q", u.Stack.Unsure)
 			}
-			if err := runOnce(t, p, remade(t, p, made, "BOARDSMITH_STACK_BYTES", u.Stack.Need, "link.ld.S")); err != nil {
+			if _, err := runOnce(t, p, remade(t, p, made, "BOARDSMITH_STACK_BYTES", u.Stack.Need, "link.ld.S")); err != nil {
 				t.Errorf("with %d bytes: %v", u.Stack.Need, err)
 			}
 			if !c.guarded {
 				return
 			}
 			less := u.Stack.Need * 2 / 3
-			err = runOnce(t, p, remade(t, p, made, "BOARDSMITH_STACK_BYTES", less, "link.ld.S"))
+			_, err = runOnce(t, p, remade(t, p, made, "BOARDSMITH_STACK_BYTES", less, "link.ld.S"))
 			if failure.Of(err) != failure.Fault {
 				t.Errorf("with %d bytes: %v", less, err)
 			}

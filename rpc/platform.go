@@ -26,6 +26,7 @@ const (
 	tagEmulated   = 9
 	tagLost       = 10
 	tagCounted    = 11
+	tagArenaUsed  = 12
 )
 
 // A Platform holds settings that a device read from its registers. A nil field is unknown.
@@ -43,6 +44,7 @@ type Platform struct {
 	CPUID      *uint32     `json:"cpuid,omitempty"`
 	Emulated   *bool       `json:"emulated,omitempty"`
 	Lost       *uint32     `json:"lost_bytes,omitempty"` // received bytes that were dropped for lack of buffer
+	ArenaUsed  *uint32     `json:"arena_used,omitempty"` // bytes of the smallest arena in which all its allocations fit
 	// an emulated device's timer counts CountedTicks while CountedInstructions run; both are 0 of a chip
 	CountedInstructions uint32 `json:"-"`
 	CountedTicks        uint32 `json:"-"`
@@ -188,7 +190,7 @@ func parsePlatform(b []byte) (Platform, error) {
 // platformSizes maps items to their lengths in bytes; other items have any length.
 var platformSizes = map[byte]int{
 	tagCoreHz: 4, tagTicksHz: 4, tagTicks: 8, tagFlags: 1, tagWaitStates: 1, tagReset: 1, tagCPUID: 4, tagEmulated: 1,
-	tagLost: 4, tagCounted: 8,
+	tagLost: 4, tagCounted: 8, tagArenaUsed: 4,
 }
 
 func (p *Platform) set(tag byte, v []byte) error {
@@ -217,6 +219,8 @@ func (p *Platform) set(tag byte, v []byte) error {
 		p.Emulated = new(v[0] != 0)
 	case tagLost:
 		p.Lost = u32(v)
+	case tagArenaUsed:
+		p.ArenaUsed = u32(v)
 	case tagCounted:
 		p.CountedInstructions, p.CountedTicks = binary.LittleEndian.Uint32(v), binary.LittleEndian.Uint32(v[4:])
 	}

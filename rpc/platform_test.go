@@ -21,7 +21,8 @@ func TestPlatformSurvivesJSON(t *testing.T) {
 		reset := rpc.ResetCause(r)
 		want := rpc.Platform{
 			CoreHz: &hz, TicksHz: &hz, ICache: &on, DCache: &on, Prefetch: &on, FPU: &on, WaitStates: &states,
-			Reset: &reset, ChipID: []byte{0, 0xab, 255}, CPUID: &hz, Emulated: &on, Lost: &lost, Clock: rpc.HostClock,
+			Reset: &reset, ChipID: []byte{0, 0xab, 255}, CPUID: &hz, Emulated: &on, Lost: &lost,
+			ArenaUsed: &hz, Clock: rpc.HostClock,
 		}
 		text, err := json.Marshal(want)
 		must(t, err)
@@ -42,7 +43,7 @@ func TestPlatformSurvivesJSON(t *testing.T) {
 var platform = []byte{
 	1, 1, 4, 0, 0x7a, 3, 10, 2, 4, 0, 0x7a, 3, 10, 3, 8, 1, 0, 0, 0, 1, 0, 0, 0, 4, 1, 0b1101, 5, 1, 5, 6, 1, 0b1100,
 	7, 2, 0xab, 0xcd, 8, 4, 0x41, 0xc2, 0x0f, 0x41, 9, 1, 0, 10, 4, 0, 0, 0, 0, 200, 1, 9,
-	11, 8, 0, 1, 0, 0, 7, 0, 0, 0,
+	11, 8, 0, 1, 0, 0, 7, 0, 0, 0, 12, 4, 0, 23, 0, 0,
 }
 
 func TestPlatformInWordsAndJSON(t *testing.T) {
@@ -54,7 +55,7 @@ func TestPlatformInWordsAndJSON(t *testing.T) {
 	p := valueOf[rpc.Platform](t)(opened(t, d, rpc.Options{}).Platform(ctx))
 	text, err := json.Marshal(p)
 	const want = `{"core_hz":168000000,"ticks_hz":168000000,"icache":true,"dcache":false,"prefetch":true,"fpu":true,` +
-		`"wait_states":5,"reset":"software, watchdog","chip_id":"abcd","cpuid":1091551809,"emulated":false,"lost_bytes":0}`
+		`"wait_states":5,"reset":"software, watchdog","chip_id":"abcd","cpuid":1091551809,"emulated":false,"lost_bytes":0,"arena_used":5888}`
 	if err != nil || string(text) != want || *p.Ticks != 1<<32+1 ||
 		p.CountedInstructions != 256 || p.CountedTicks != 7 {
 		t.Errorf("got  %s, ticks %v, %v\nwant %s", text, p.Ticks, err, want)

@@ -149,6 +149,8 @@ func printArena(c *console.Console, a fit.ArenaUse) {
 	switch {
 	case a.Need == 0: // standalone firmware has no arena, but a workspace of planned size
 		subject = "workspace"
+	case a.Used > 0:
+		c.Printf("arena: %v", a)
 	case a.Have == 0:
 		c.Printf("arena: the running model takes %d bytes; the image has no section that areas of template.json names",
 			a.Need)

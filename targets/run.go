@@ -155,6 +155,15 @@ func printRun(j *job, c *connection, from string, outputs []*ndarray.Array, t ti
 		r.Load = "ram"
 	}
 
+	if t.platform != nil && !j.chosen && c.load.resident == nil {
+		u, err := j.project.Usage(c.load.image)
+		if err != nil {
+			return err
+		}
+		r.Arena = u.Arena.Measured(t.platform.ArenaUsed)
+		printArena(j.Console, r.Arena)
+	}
+
 	r.Operators = printOperators(j.Console, t.operators)
 
 	r.Output = j.in.Output

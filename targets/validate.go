@@ -284,7 +284,10 @@ func printUse(c *console.Console, r *measure.Result) {
 		c.Printf("stack: %s of %d bytes used, computed at worst %s", orUnknown(r.StackUsed), r.StackSize, orUnknown(r.Stack))
 	}
 	for _, p := range r.Parts {
-		if p.Name == "workspace" || p.Name == "arena" {
+		switch {
+		case p.Name == "arena" && r.ArenaUsed > 0:
+			c.Printf("arena: %d of %d bytes used, computed %s", r.ArenaUsed, r.ArenaSize, orUnknown(r.Arena))
+		case p.Name == "workspace" || p.Name == "arena":
 			c.Printf("%s: %d bytes", p.Name, p.RAM)
 		}
 	}

@@ -179,6 +179,7 @@ func (b *board) identify(ctx context.Context) error {
 	if b.platform, err = b.session.Platform(ctx); err != nil {
 		return err
 	}
+	b.platform.ArenaUsed = nil // before any candidate, it says nothing of one
 
 	b.window = rpc.Window{}
 	if len(windows) == 1 {

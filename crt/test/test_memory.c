@@ -231,6 +231,16 @@ static void test_pages_first_fit(void** state) {
   assert_int_equal(m->Allocate(m, 1000, cpu, &a), 0);  // 4 pages
   assert_int_equal(m->Allocate(m, 1, cpu, &b), 0);
   assert_ptr_equal(b, (uint8_t*)a + 1024);
+  // The peak is 5 pages: in a pool of that size these two fit, and in one byte less they do not.
+  const size_t peak = PageMemoryManagerPeak(m);
+  uint8_t* small = aligned_alloc(16, 2048);
+  MemoryManagerInterface* exact = pages(small, peak, 8);
+  assert_int_equal(exact->Allocate(exact, 1000, cpu, &c), 0);
+  assert_int_equal(exact->Allocate(exact, 1, cpu, &c), 0);
+  exact = pages(small, peak - 1U, 8);
+  assert_int_equal(exact->Allocate(exact, 1000, cpu, &c), 0);
+  assert_int_equal(exact->Allocate(exact, 1, cpu, &c), kTvmErrorPlatformNoMemory);
+  free(small);
   assert_int_equal(m->Free(m, a, cpu), 0);
   assert_int_equal(m->Allocate(m, 257, cpu, &c), 0);  // 2 of the 4
   assert_ptr_equal(c, a);
@@ -238,6 +248,7 @@ static void test_pages_first_fit(void** state) {
   assert_ptr_equal(d, (uint8_t*)a + 512);
   assert_int_equal(m->Allocate(m, 0, cpu, &a), 0);  // 0 bytes also take a page
   assert_ptr_equal(a, (uint8_t*)b + 256);
+  assert_int_equal(PageMemoryManagerPeak(m), peak + 258U);
   assert_int_equal(m->Allocate(m, SIZE_MAX, cpu, &a), kTvmErrorPlatformNoMemory);
   assert_int_equal(m->Allocate(m, SIZE_MAX - 255U, cpu, &a), kTvmErrorPlatformNoMemory);
   free(pool);

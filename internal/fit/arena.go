@@ -31,8 +31,8 @@ type runtimeSizes struct {
 
 // sizesOf has these sizes by the class of the board's ELF files.
 var sizesOf = map[int]runtimeSizes{
-	32: {Server: 64, Block: 16, BlockAt: 4, Array: 48, Executor: 40, ByteArray: 8, Manager: 28, Share: 4},
-	64: {Server: 96, Block: 32, BlockAt: 8, Array: 56, Executor: 64, ByteArray: 16, Manager: 56, Share: 1},
+	32: {Server: 64, Block: 16, BlockAt: 4, Array: 48, Executor: 40, ByteArray: 8, Manager: 32, Share: 4},
+	64: {Server: 96, Block: 32, BlockAt: 8, Array: 56, Executor: 64, ByteArray: 16, Manager: 64, Share: 1},
 }
 
 // unusedValues is the number of bytes that follow a call's last argument: UNUSED_VALUES in server.h.
@@ -414,12 +414,15 @@ func needOf(class int, place boards.Place, a *mlf.Archive, m *mlf.Model, packet 
 // bytes returns the size of the smallest arena with pages of this size.
 func (n ArenaNeed) bytes(log uint) int64 { return n.fixed + n.pages[log]*(1<<log+2) }
 
-// Holds reports whether the model runs in an arena of this size.
-func (n ArenaNeed) Holds(arena int64) bool {
+// Of returns the bytes that the model takes of an arena of this size, which has larger pages than a smaller arena.
+func (n ArenaNeed) Of(arena int64) int64 {
 	log := pageLog(arena, n.fixed)
 
 	if _, ok := n.pages[log]; !ok {
-		return arena >= n.Bytes // more than a GiB
+		return n.Bytes // more than a GiB
 	}
-	return arena >= n.bytes(log)
+	return n.bytes(log)
 }
+
+// Holds reports whether the model runs in an arena of this size.
+func (n ArenaNeed) Holds(arena int64) bool { return arena >= n.Of(arena) }

@@ -5,6 +5,7 @@ package fit
 import (
 	"cmp"
 	"debug/elf"
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -25,10 +26,31 @@ type Usage struct {
 
 // An ArenaUse is the part of the arena that the model uses while it runs.
 type ArenaUse struct {
-	Need int64 `json:"need,omitzero"` // bytes; 0 if unknown
+	Need int64 `json:"need,omitzero"` // bytes of the smallest arena in which it runs; 0 if unknown
 	Have int64 `json:"have"`          // bytes
+	Peak int64 `json:"peak,omitzero"` // bytes that it takes of this arena, whose pages may be larger
+	Used int64 `json:"used,omitzero"` // bytes that it took of this arena on a device; 0: not measured
 	// reasons why it may be more; of standalone firmware, why its workspace may be too small
 	Unsure []string `json:"unsure,omitzero"`
+}
+
+// String returns, for example, "5664 of 65536 bytes used, computed 5664".
+func (a ArenaUse) String() string {
+	return fmt.Sprintf("%d of %d bytes used, computed %d", a.Used, a.Have, a.Peak)
+}
+
+// Measured returns a with the bytes that a device reports, nil if it does not, and a doubt if they are more than
+// computed.
+func (a ArenaUse) Measured(used *uint32) ArenaUse {
+	if used == nil || a.Peak == 0 {
+		return a
+	}
+
+	a.Used = int64(*used)
+	if a.Used > a.Peak {
+		a.Unsure = append(slices.Clip(a.Unsure), fmt.Sprintf("%d bytes were used, computed %d", a.Used, a.Peak))
+	}
+	return a
 }
 
 // A PartUse is the memory that one part uses.

@@ -16,7 +16,7 @@
 #define BOARDSMITH_EMULATED 0
 #endif
 
-enum { CHIP_ID_MAX_BYTES = 32, ANSWER_BYTES = 96 };
+enum { CHIP_ID_MAX_BYTES = 32, ANSWER_BYTES = 104 };
 
 typedef struct answer {
   TVMByteArray result;
@@ -103,6 +103,7 @@ static void put_platform(const port_platform_t* p) {
   if (p->counts_lost != 0) {
     add_item(10, p->lost_bytes, 4);
   }
+  add_item(12, platform_arena_used(), 4);
 }
 
 int about_platform_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,

@@ -16,4 +16,7 @@ int about_build_id_packed(TVMValue* args, int* type_codes, int num_args, TVMValu
 int about_platform_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                           void* resource_handle);
 
+// Returns how many bytes of the arena, at least, all allocations since the start needed (platform.c).
+uint32_t platform_arena_used(void);
+
 #endif  // BOARDSMITH_ABOUT_H_

@@ -8,6 +8,7 @@
 #include <tvm/runtime/crt/page_allocator.h>
 #include <tvm/runtime/crt/platform.h>
 
+#include "about.h"
 #include "crt_config.h"
 #include "port.h"
 #include "samples.h"
@@ -38,6 +39,8 @@ tvm_crt_error_t TVMPlatformMemoryAllocate(size_t num_bytes, DLDevice dev, void**
 }
 
 tvm_crt_error_t TVMPlatformMemoryFree(void* ptr, DLDevice dev) { return memory->Free(memory, ptr, dev); }
+
+uint32_t platform_arena_used(void) { return (uint32_t)PageMemoryManagerPeak(memory); }
 
 tvm_crt_error_t TVMPlatformTimerStart(void) {
   if (timer_runs) {

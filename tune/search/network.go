@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/internal/tolerance"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -44,9 +45,10 @@ type Network struct {
 
 // A NetworkTrial is a choice of flags, with the size and the time of the network.
 type NetworkTrial struct {
-	Flags  string      // value of the option operator_flags
-	Flash  int64       // bytes of the region that holds the code; for a process, its code and constants
-	RAM    int64       // bytes of all variables, and of the model's part of the arena; for a process, its variables
+	Flags  string // value of the option operator_flags
+	Flash  int64  // bytes of the region that holds the code; for a process, its code and constants
+	RAM    int64  // bytes of all variables, and of the model's part of the arena; for a process, its variables
+	Arena  fit.ArenaUse
 	Result tune.Result // of one inference
 }
 

@@ -64,6 +64,7 @@ func (p *networkPlace) measure(ctx context.Context, t *NetworkTrial, failures bo
 	if err == nil {
 		r.Kind, r.Image = p.project.Board().Name, i.ID()
 		outputs, err = p.run(ctx, i, r)
+		t.Arena = t.Arena.Measured(r.Platform.ArenaUsed)
 	}
 
 	// Flags must not change the outputs.
@@ -122,6 +123,7 @@ func (p *networkPlace) build(ctx context.Context, t *NetworkTrial) (i *image.Ima
 		return nil, err
 	}
 	t.Flash, t.RAM = u.FlashAndRAM()
+	t.Arena = u.Arena
 	t.Result.Bytes = int(t.Flash)
 	return i, nil
 }
@@ -155,7 +157,7 @@ func (p *networkPlace) run(ctx context.Context, i *image.Image, r *tune.Result) 
 	}
 	defer func() { err = errors.Join(err, session.Close(context.WithoutCancel(ctx))) }()
 
-	e, err := p.load(limited, session, r)
+	e, err := p.load(limited, session)
 	if err != nil {
 		return nil, err
 	}
@@ -163,22 +165,24 @@ func (p *networkPlace) run(ctx context.Context, i *image.Image, r *tune.Result) 
 	r.Load = time.Since(start)
 	start = time.Now()
 	defer func() { r.Run = time.Since(start) }()
-	return p.call(ctx, e, r)
+	if outputs, err = p.call(ctx, e, r); err != nil {
+		return nil, err
+	}
+
+	// after the calls: the device reports the most that its arena held
+	r.Platform, err = session.Platform(limited)
+	if r.Platform.Clock == rpc.InstructionClock {
+		_, r.Instruction = p.project.Board().InstructionClock()
+	}
+	return outputs, err
 }
 
 // load opens the network on the device and sets its inputs.
-func (p *networkPlace) load(ctx context.Context, s *rpc.Session, r *tune.Result) (e executor.Executor, err error) {
+func (p *networkPlace) load(ctx context.Context, s *rpc.Session) (e executor.Executor, err error) {
 	_, model, err := p.project.Model()
 	if err != nil {
 		return nil, err
 	}
-	if r.Platform, err = s.Platform(ctx); err != nil {
-		return nil, err
-	}
-	if r.Platform.Clock == rpc.InstructionClock {
-		_, r.Instruction = p.project.Board().InstructionClock()
-	}
-
 	if e, err = executor.Open(ctx, s, model); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/internal/record"
 )
@@ -32,7 +33,8 @@ type trialRecord struct {
 	Flash int64  `json:"flash_bytes"`
 	RAM   int64  `json:"ram_bytes"`
 
-	Inputs string `json:"inputs"` // as in store
+	Arena  fit.ArenaUse `json:"arena"`
+	Inputs string       `json:"inputs"` // as in store
 }
 
 func openStore(dir, inputs string) (*store, error) {
@@ -71,13 +73,13 @@ func (s *store) read() error {
 		if rec.Inputs != s.inputs {
 			return failure.New(failure.Config, "choose another folder", "the search in %s was with other inputs", s.dir)
 		}
-		s.earlier = append(s.earlier, NetworkTrial{rec.Flags, rec.Flash, rec.RAM, r})
+		s.earlier = append(s.earlier, NetworkTrial{rec.Flags, rec.Flash, rec.RAM, rec.Arena, r})
 	}
 	return nil
 }
 
 func (s *store) add(t NetworkTrial) (err error) {
-	if t.Result.Record, err = json.Marshal(trialRecord{t.Flags, t.Flash, t.RAM, s.inputs}); err != nil {
+	if t.Result.Record, err = json.Marshal(trialRecord{t.Flags, t.Flash, t.RAM, t.Arena, s.inputs}); err != nil {
 		return err
 	}
 	s.mu.Lock()

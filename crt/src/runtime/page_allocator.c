@@ -23,6 +23,7 @@ typedef struct manager {
   uint8_t* pool;
   size_t pages;
   size_t page_log2;
+  size_t peak;  // pages up to the highest one that was ever in use
   int16_t runs[];
 } manager_t;
 
@@ -49,6 +50,9 @@ static tvm_crt_error_t take_pages(MemoryManagerInterface* interface, size_t num_
           runs[at + needed] = (int16_t)(pages - (int)needed);
         }
         runs[at] = (int16_t) - (int)needed;
+        if ((at + needed) > m->peak) {
+          m->peak = at + needed;
+        }
         interface->vleak_size++;
         *out_ptr = &m->pool[at << m->page_log2];
         return kTvmErrorNoError;
@@ -107,7 +111,13 @@ tvm_crt_error_t PageMemoryManagerCreate(MemoryManagerInterface** manager, uint8_
   m->pool = pool;
   m->pages = pages;
   m->page_log2 = log2;
+  m->peak = 0;
   m->runs[0] = (int16_t)pages;
   *manager = &m->interface;
   return kTvmErrorNoError;
+}
+
+size_t PageMemoryManagerPeak(const MemoryManagerInterface* manager) {
+  const manager_t* const m = (const manager_t*)(const void*)manager;
+  return (m->peak << m->page_log2) + (m->peak * sizeof(int16_t)) + sizeof(manager_t) + _Alignof(manager_t);
 }

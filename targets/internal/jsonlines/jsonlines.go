@@ -225,6 +225,8 @@ type Run struct {
 	Outputs   []Output   `json:"outputs"`
 	Operators []Operator `json:"operators,omitzero"` // with `VERBOSE=1`, of a graph
 	Time      Time       `json:"time"`               // seconds per inference
+
+	Arena fit.ArenaUse `json:"arena,omitzero"` // with an RPC server; not of an earlier firmware, or with LOAD=ram
 }
 
 // An Output is one of the model's.
@@ -551,6 +553,8 @@ type TunedModel struct {
 	RAM           int64   `json:"ram"`
 	Candidates    int     `json:"candidates"` // number of choices that were measured
 	Folder        string  `json:"folder"`     // the run's
+
+	Arena fit.ArenaUse `json:"arena"` // with that choice
 }
 
 // Reproduced is the line of reproduce.

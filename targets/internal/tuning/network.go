@@ -144,6 +144,13 @@ func (t *Job) printFront(spec project.Spec, trials []search.NetworkTrial) error 
 	}
 
 	best := front[0]
+	if best.Arena.Used > 0 {
+		t.Printf("arena: %v", best.Arena)
+	}
+	for _, doubt := range best.Arena.Unsure {
+		t.Notef("note: arena: it may be more: %s", doubt)
+	}
+
 	spec.Options.OperatorFlags = best.Flags
 	file := filepath.Join(t.dir, bestOptions)
 	if err := writeOptions(file, spec.Options); err != nil {
@@ -154,7 +161,7 @@ func (t *Job) printFront(spec project.Spec, trials []search.NetworkTrial) error 
 		trials[0].Result.Time.Median/best.Result.Time.Median, command.Quote("operator_flags="+best.Flags), file)
 
 	t.JSONLine(jsonlines.TunedModel{
-		OperatorFlags: best.Flags, Median: best.Result.Time.Median, Flash: best.Flash, RAM: best.RAM,
+		OperatorFlags: best.Flags, Median: best.Result.Time.Median, Flash: best.Flash, RAM: best.RAM, Arena: best.Arena,
 		Untuned: trials[0].Result.Time.Median, Candidates: len(trials), Folder: t.dir,
 	})
 	return nil

@@ -29,6 +29,10 @@ struct MemoryManagerInterface {
 tvm_crt_error_t PageMemoryManagerCreate(MemoryManagerInterface** manager, uint8_t* memory_pool,
                                         size_t memory_pool_size_bytes, size_t page_size_bytes_log2);
 
+// Returns the size in bytes of the smallest aligned pool, with pages of this manager's size, in which all allocations
+// so far fit.
+size_t PageMemoryManagerPeak(const MemoryManagerInterface* manager);
+
 #ifdef __cplusplus
 }
 #endif
