@@ -15,7 +15,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -144,32 +143,6 @@ func TestResultsUpToDate(t *testing.T) {
 	}
 }
 
-// TestContentDecides changes files without their times telling, and takes them away.
-func TestContentDecides(t *testing.T) {
-	t.Parallel()
-	p := generated(t, Spec{})
-	first := built(t, p)
-	source := filepath.Join(p.Dir(), "model", "codegen", "host", "src", "lib1.c")
-	writeFile(t, source, strings.Replace(mlftest.TinyOperator, "* 2", "* 3", 1))
-	old := time.Now().Add(-time.Hour)
-	must(t, os.Chtimes(source, old, old))
-	second := built(t, p)
-	if second.Digest == first.Digest {
-		t.Error("a changed file with an old time was not compiled")
-	}
-	extra := filepath.Join(p.Dir(), "src", "extra.c")
-	writeFile(t, extra, "const char boardsmith_extra[] = \"x\";\n"+
-		"extern const char boardsmith_extra[];\n")
-	third := built(t, p)
-	if third.UpToDate {
-		t.Error("an added file is not noticed")
-	}
-	must(t, os.Remove(extra))
-	if fourth := built(t, p); fourth.Digest != second.Digest || fourth.ID() != second.ID() {
-		t.Error("after the file was removed again, the build differs from the first one")
-	}
-}
-
 // TestByHand runs plain make in the folder, as a person would, and then a build on top of it.
 func TestByHand(t *testing.T) {
 	t.Parallel()
@@ -226,55 +199,6 @@ func TestOperatorFlags(t *testing.T) {
 	wantError(t, err, failure.Config, "the model has no C file lib9.c")
 }
 
-// TestInputChangesDuringTheBuild changes a file of the runtime before it is compiled, and back again afterwards.
-// Neither the project nor the cache may keep the result.
-func TestInputChangesDuringTheBuild(t *testing.T) {
-	t.Parallel()
-	drawn.OnlyInFull(t, "TestKeptInputChanges")
-	model := mlftest.Tiny(t, nil)
-	want := built(t, generated(t, Spec{Model: model}))
-
-	for _, c := range drawn.Of(t, "changes during the build", []struct{ name, file string }{
-		{"a file changes", "crt/src/rpc/server.c"},
-		{"a file appears", "src/new.c"},
-	}, 1) {
-		t.Run(c.name, func(t *testing.T) {
-			store := newCache(t)
-			var once sync.Once
-			var before []byte
-			dir := filepath.Join(t.TempDir(), "p")
-			file := filepath.Join(dir, filepath.FromSlash(c.file))
-			change := func() {
-				before, _ = os.ReadFile(file) // nil: it is new
-				writeFile(t, file, string(append([]byte("extern const char changed[];\nconst char changed[] = \"changed\";\n"),
-					before...)))
-			}
-			progress := func(e device.ProgressEvent) {
-				if e.Step == "build" && e.Total > 0 {
-					once.Do(change)
-				}
-			}
-			in := env{Host: device.Host{Cache: store, Progress: progress}, Jobs: 1}
-			p := generatedIn(t, dir, Spec{Model: model}, in)
-			_, err := p.Build(t.Context())
-			wantError(t, err, failure.Config, c.file+" changed during the build")
-			if before == nil {
-				must(t, os.Remove(file))
-			} else {
-				writeFile(t, file, string(before))
-			}
-			if got := built(t, p); got.Digest != want.Digest || got.UpToDate {
-				t.Errorf("built again: %s, up to date %v, want %s", got.Digest, got.UpToDate, want.Digest)
-			}
-			e := env{Host: device.Host{Cache: store}}
-			other := built(t, generated(t, Spec{Model: model}, e))
-			if other.Digest != want.Digest {
-				t.Error("another project got the changed runtime from the cache")
-			}
-		})
-	}
-}
-
 func TestCompileError(t *testing.T) {
 	t.Parallel()
 	broken := strings.Replace(mlftest.TinyOperator, "in[i] * 2;", "in[i] * 2 +;", 1)
@@ -303,18 +227,6 @@ func TestCompileError(t *testing.T) {
 	got := built(t, p)
 	if want := built(t, generated(t, Spec{})); got.Digest != want.Digest {
 		t.Error("after a failed build the next one differs")
-	}
-}
-
-func TestLinkError(t *testing.T) {
-	t.Parallel()
-	broken := strings.Replace(mlftest.TinyOperator, "return 0;",
-		"extern int nowhere_to_be_found(void); return nowhere_to_be_found();", 1)
-	p := generated(t, Spec{Model: mlftest.Operator(t, broken)})
-	_, err := p.Build(t.Context())
-	wantError(t, err, failure.Link, "nowhere_to_be_found")
-	if _, err := os.Stat(filepath.Join(p.Dir(), "build", "firmware.elf")); err == nil {
-		t.Error("there is a half-made firmware.elf")
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,7 +17,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project/internal/builddir"
-	"github.com/boardsmith/boardsmith/project/internal/buildenv"
 	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
@@ -247,45 +245,6 @@ func TestCompletedFits(t *testing.T) {
 	wantError(t, p.Generate(t.Context(), s.spec(boards.Options{})), failure.Config)
 }
 
-// TestFoundCompiler: another compiler at the path of the one that only the build found is noticed, and nothing that the
-// former one made is used. Each build runs the command once.
-func TestFoundCompiler(t *testing.T) {
-	s := newSystem(t)
-	cc := filepath.Join(s.home, "mycc")
-	script := func(version string) {
-		s.write(s.home, "mycc", "#!/bin/sh\ncase \"$1\" in --version) echo "+version+
-			";; *) exec gcc -g3 -Dmade_by_"+version+" \"$@\";; esac\n")
-		must(t, os.Chmod(cc, 0o755))
-	}
-	script("one")
-	s.write(s.base, "cc", cc+"\n")
-	p := s.project()
-	first := built(t, p)
-	if again := built(t, p); !again.UpToDate || s.runs(p) != 1 {
-		t.Errorf("nothing has changed, but it is built again: %d runs", s.runs(p))
-	}
-	script("two")
-	if i := built(t, p); i.UpToDate || i.BuildID == first.BuildID || s.runs(p) != 1 {
-		t.Errorf("another version: up to date %v, %s after %d runs", i.UpToDate, i.ID(), s.runs(p))
-	}
-	script("one")
-	if i := built(t, p); i.BuildID != first.BuildID || i.Digest != first.Digest {
-		t.Errorf("the first version again: %s", i.ID())
-	}
-	if tools := p.state.Tools; len(tools) == 0 || tools[0].Name != "mycc" || tools[0].Version != "one" {
-		t.Errorf("tools %v", tools)
-	}
-	must(t, os.Rename(cc, cc+"2"))
-	s.write(s.base, "cc", cc+"2\n")
-	if i := built(t, p); i.UpToDate || s.runs(p) != 1 {
-		t.Errorf("the compiler is elsewhere: up to date %v, %d runs", i.UpToDate, s.runs(p))
-	}
-	t.Setenv("CHOICE", "another")
-	if i := built(t, p); i.UpToDate {
-		t.Error("a variable that may be unset does not count")
-	}
-}
-
 // TestSourceTree: a build covers the commit of a source tree and its changed files, and not where it lies. A tree
 // without git counts by its files' times.
 func TestSourceTree(t *testing.T) {
@@ -350,170 +309,15 @@ func TestSourceTree(t *testing.T) {
 	fresh("without git, a new file")
 }
 
-// TestTreeChanges: a source tree that changes during a build is an error, and no image is stored.
+// TestTreeChanges: a source tree, or an outside input, that changes during a build is an error, and no image is stored.
 func TestTreeChanges(t *testing.T) {
-	s := newSystem(t)
+	s := newSystem(t, `"trees":`, `"outside": ["$OS_BASE/VERSION"], "trees":`)
 	s.write(s.home, "templates/system/build.sh", systemBuild+`echo 5 > "$OS_BASE/VERSION"`+"\n")
 	p := s.project()
 	_, err := p.Build(t.Context())
-	wantError(t, err, failure.Config, "$OS_BASE changed during the build")
+	wantError(t, err, failure.Config, "$OS_BASE/VERSION, $OS_BASE changed during the build")
 	if images, err := s.env.Cache.Images(func(cache.EntryInfo) bool { return true }); err != nil || len(images) != 0 {
 		t.Errorf("the cache has %v, %v", images, err)
-	}
-}
-
-// TestTreePattern: a pattern stands for all folders that match it; others do not count.
-func TestTreePattern(t *testing.T) {
-	s := newSystem(t, `["$OS_BASE"]`, `["$OS_BASE/../modules/*"]`)
-	s.write(s.base, "../modules/a/x", "")
-	s.write(s.base, "../modules/file", "")
-	p := s.project()
-	states, err := p.env().Trees(t.Context())
-	if err != nil || len(states) != 1 || states["$OS_BASE/../modules/a"] == "" {
-		t.Errorf("%v, %v", states, err)
-	}
-	t.Setenv("OS_BASE", "")
-	_, err = p.env().Trees(t.Context())
-	wantError(t, err, failure.ToolMissing)
-	t.Setenv("OS_BASE", filepath.Join(s.base, "not there"))
-	q := newSystem(t).project()
-	t.Setenv("OS_BASE", filepath.Join(s.base, "not there"))
-	_, err = q.env().Trees(t.Context())
-	wantError(t, err, failure.Config, "$OS_BASE")
-}
-
-// TestTreeAbove: trees beside the variable's folder are found however its value is written, and a tree without a
-// pattern must be there.
-func TestTreeAbove(t *testing.T) {
-	s := newSystem(t, `["$OS_BASE"]`, `["$OS_BASE/..", "$OS_BASE/../modules/*", "$OS_BASE/sub"]`)
-	top := t.TempDir()
-	base := filepath.Join(top, "os")
-	must(t, os.Rename(s.base, base))
-	writeIn(t, base, "sub/x.c", "int x;\n")
-	writeIn(t, top, "modules/hal/x.c", "int x;\n")
-	p := s.project()
-	for _, value := range []string{base, base + "/", base + "/.", base + "/sub/.."} {
-		t.Setenv("OS_BASE", value)
-		states, err := p.env().Trees(t.Context())
-		if err != nil || len(states) != 3 || states["$OS_BASE/../modules/hal"] == "" || states["$OS_BASE/.."] == "" {
-			t.Errorf("OS_BASE=%s: %v, %v", value, states, err)
-		}
-	}
-	must(t, os.RemoveAll(filepath.Join(base, "sub")))
-	_, err := p.env().Trees(t.Context())
-	wantError(t, err, failure.Config, "$OS_BASE/sub")
-}
-
-// TestRelativeVariable: a variable's value may be relative to this process's folder, which is not the build command's.
-func TestRelativeVariable(t *testing.T) {
-	s := newSystem(t, `"board":`, `"board":`)
-	p := s.project()
-	first := built(t, p)
-	t.Chdir(filepath.Dir(s.base))
-	t.Setenv("OS_BASE", filepath.Base(s.base))
-	s.write(s.base, "VERSION", "2\n")
-	if i := built(t, p); i.BuildID == first.BuildID {
-		t.Error("the changed tree does not count")
-	}
-}
-
-// TestFind: a folder whose variable is not set is found around the project, then in the user's home folder; programs
-// that are not on PATH are found where the template says, and the build command finds them too.
-func TestFind(t *testing.T) {
-	s := newSystem(t, `"tools": []`, `"tools": [{"name": "systool", "install": "pip install systool",
-		"in": ["{above}/.venv/bin", "$OS_BASE/bin", "~/.venv/bin"]}]`)
-	s.write(s.home, "templates/system/build.sh", systemBuild+"systool > out/output\n")
-	home := t.TempDir()
-	t.Setenv("HOME", home)
-	t.Setenv("OS_BASE", "")
-	around := t.TempDir()
-	p := generatedIn(t, filepath.Join(around, "deep", "p"), s.spec(boards.Options{}), s.env)
-	_, err := p.Build(t.Context())
-	if want := "OS_BASE, which is not set, and "; failure.Of(err) != failure.ToolMissing ||
-		strings.Contains(err.Error(), "{") || !strings.Contains(err.Error(), want) {
-		t.Errorf("nothing there: %v", err)
-	}
-	tree := func(dir, version string) {
-		t.Helper()
-		s.write(dir, "VERSION", version)
-		s.write(dir, "board.json", systemBoard)
-		s.write(dir, "cc", "gcc")
-	}
-	wantOutput := func(want string) {
-		t.Helper()
-		built(t, p)
-		m := readFile(t, filepath.Join(p.Dir(), "out", "m.c"))
-		tool := readFile(t, filepath.Join(p.Dir(), "out", "output"))
-		if got := strings.TrimSpace(string(m)) + " " + string(tool); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-	program := func(dir, says string) {
-		t.Helper()
-		s.write(dir, "systool", "#!/bin/sh\necho "+says+"\n")
-		must(t, os.Chmod(filepath.Join(dir, "systool"), 0o755))
-	}
-	tree(filepath.Join(home, "systemproject", "system"), "1")
-	var missing *failure.MissingToolError
-	if _, err := p.Build(t.Context()); !errors.As(err, &missing) || missing.Tool != "systool" {
-		t.Errorf("no tool: %v", err)
-	}
-	program(filepath.Join(home, ".venv", "bin"), "home")
-	wantOutput("int main(void) { return 1; } home\n")
-	tree(filepath.Join(around, "system"), "2")
-	wantOutput("int main(void) { return 2; } home\n")
-	program(filepath.Join(around, "system", "bin"), "tree")
-	wantOutput("int main(void) { return 2; } tree\n")
-	program(filepath.Join(around, ".venv", "bin"), "around")
-	wantOutput("int main(void) { return 2; } around\n")
-	onPath := t.TempDir()
-	program(onPath, "path")
-	t.Setenv("PATH", onPath+string(os.PathListSeparator)+os.Getenv("PATH"))
-	tree(filepath.Join(around, "set"), "3")
-	t.Setenv("OS_BASE", filepath.Join(around, "set"))
-	wantOutput("int main(void) { return 3; } path\n")
-}
-
-// TestFoundBeside: a program that is on PATH and also beside a tool that is not on PATH, such as a cmake in the virtual
-// environment of west, is identified as the one that the build command runs.
-func TestFoundBeside(t *testing.T) {
-	s := newSystem(t, `"tools": []`, `"tools": [{"name": "helper", "install": ""},
-		{"name": "systool", "install": "pip install systool", "in": ["$OS_BASE/bin"]}]`)
-	s.write(s.home, "templates/system/build.sh", systemBuild+"helper > out/output\n")
-	script := func(dir, name, says string) {
-		t.Helper()
-		s.write(dir, name, "#!/bin/sh\necho "+says+"\n")
-		must(t, os.Chmod(filepath.Join(dir, name), 0o755))
-	}
-	onPath := t.TempDir()
-	script(onPath, "helper", "on PATH")
-	script(filepath.Join(s.base, "bin"), "systool", "1")
-	t.Setenv("PATH", onPath+string(os.PathListSeparator)+os.Getenv("PATH"))
-	p := s.project()
-	for _, want := range []string{"on PATH", "beside systool"} {
-		if want != "on PATH" {
-			script(filepath.Join(s.base, "bin"), "helper", want)
-		}
-		built(t, p)
-		output := readFile(t, filepath.Join(p.Dir(), "out", "output"))
-		isHelper := func(tool buildenv.Identity) bool { return tool.Name == "helper" }
-		i := slices.IndexFunc(p.state.Tools, isHelper)
-		if string(output) != want+"\n" || i < 0 || p.state.Tools[i].Version != want {
-			t.Errorf("the helper %q ran, and %v were identified", output, p.state.Tools)
-		}
-	}
-}
-
-// TestToolPathAlone: where the user has no PATH, that of the build command has no empty word, which is the folder it
-// runs in.
-func TestToolPathAlone(t *testing.T) {
-	s := newSystem(t, `"tools": []`, `"tools": [{"name": "systool", "install": "", "in": ["$OS_BASE/bin"]}]`)
-	s.write(s.base, "bin/systool", "#!/bin/sh\n")
-	must(t, os.Chmod(filepath.Join(s.base, "bin", "systool"), 0o755))
-	p := s.project()
-	t.Setenv("PATH", "")
-	if got, want := p.env().Path(), []string{"PATH=" + filepath.Join(s.base, "bin")}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -14,21 +14,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/project/internal/buildenv"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
@@ -330,62 +326,6 @@ func TestOneBuilder(t *testing.T) {
 	}
 }
 
-// TestWaitingForAnother ends builds that wait for a turn.
-func TestWaitingForAnother(t *testing.T) {
-	t.Parallel()
-	b := &Builder{Jobs: 2}
-	give, err := b.takeJob(t.Context())
-	must(t, err)
-	n, giveMore := b.tools.TakeMore(5)
-	if n != 1 {
-		t.Errorf("%d more jobs", n)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	_, err = b.takeJob(ctx)
-	wantError(t, err, failure.Timeout)
-	if n, _ := b.tools.TakeMore(1); n != 0 {
-		t.Errorf("%d more jobs, while none is free", n)
-	}
-	giveMore()
-	if give, err := b.takeJob(t.Context()); err != nil {
-		t.Error(err)
-	} else {
-		give()
-	}
-	give()
-}
-
-// TestAskOnce remembers answers, not failures, and of the file as it is.
-func TestAskOnce(t *testing.T) {
-	t.Parallel()
-	var b Builder
-	tool := filepath.Join(t.TempDir(), "tool")
-	must(t, os.WriteFile(tool, []byte("1"), 0o755))
-	asked := 0
-	ask := func(fails bool) (int, error) {
-		return buildenv.Once(t.Context(), &b.tools, tool, "q", func() (int, error) {
-			asked++
-			if fails {
-				return 0, errors.New("no")
-			}
-			return asked, nil
-		})
-	}
-	if _, err := ask(true); err == nil {
-		t.Error("a failure was none")
-	}
-	for range 2 {
-		if n, err := ask(false); n != 2 || err != nil {
-			t.Errorf("%d, %v", n, err)
-		}
-	}
-	must(t, os.WriteFile(tool, []byte("another"), 0o755))
-	if n, err := ask(false); n != 3 || err != nil {
-		t.Errorf("of another file: %d, %v", n, err)
-	}
-}
-
 // TestCloseTwice: a project that was closed lets go of its own lock, once.
 func TestCloseTwice(t *testing.T) {
 	t.Parallel()
@@ -427,72 +367,4 @@ func TestOpenedArchive(t *testing.T) {
 	}
 	_, err = b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: file, Archive: a})
 	wantError(t, err, failure.Config)
-}
-
-// TestLibrariesOnce checks that the compiler is asked for its libraries once, and that a library replaced meanwhile is
-// detected.
-func TestLibrariesOnce(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	cc, asked, libc := filepath.Join(dir, "cc"), filepath.Join(dir, "asked"), filepath.Join(dir, buildenv.CLibrary)
-	must(t, os.WriteFile(cc, []byte("#!/bin/sh\necho >>"+asked+"\necho ' \"-L"+dir+"\"' >&2\n"), 0o755))
-	writeFile(t, libc, "one")
-	p := &Project{builder: &Builder{}}
-	p.state.Board.Memory = []boards.Region{{Name: "ram"}}
-	for _, text := range []string{"one", "one", "other"} {
-		if text == "other" {
-			writeFile(t, libc, text)
-		}
-		found, err := p.builder.tools.Libraries(t.Context(), cc, &p.state.Board.Board)
-		must(t, err)
-		if want := "SHA-256 " + cachekey.Digest([]byte(text)); len(found) != 1 || found[0].Version != want {
-			t.Errorf("got %v, want %s", found, want)
-		}
-	}
-	if times, err := os.ReadFile(asked); err != nil || len(times) != 1 {
-		t.Errorf("the compiler was asked %d times (%v)", len(times), err)
-	}
-}
-
-// TestLibraryOfSpecs checks that a library that a specs file substitutes for the C library is identified too.
-func TestLibraryOfSpecs(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	cc, nano := filepath.Join(dir, "cc"), filepath.Join(dir, "libc_nano.a")
-	must(t, os.WriteFile(cc, []byte("#!/bin/sh\necho ' \"-L"+dir+"\" -lgcc -lc_nano' >&2\n"), 0o755))
-	p := &Project{builder: &Builder{}}
-	p.state.Board.Memory = []boards.Region{{Name: "ram"}}
-	for _, text := range []string{"one", "other"} {
-		writeFile(t, nano, text)
-		found, err := p.builder.tools.Libraries(t.Context(), cc, &p.state.Board.Board)
-		must(t, err)
-		want := buildenv.Identity{Name: "libc_nano.a", Version: "SHA-256 " + cachekey.Digest([]byte(text))}
-		if !slices.Contains(found, want) {
-			t.Errorf("got %v, want %v", found, want)
-		}
-	}
-}
-
-// TestLibraryInstalledLater: that there is no C library is not remembered; where it lies, once there is one, is.
-func TestLibraryInstalledLater(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	cc, asked, libc := filepath.Join(dir, "cc"), filepath.Join(dir, "asked"), filepath.Join(dir, buildenv.CLibrary)
-	script := "#!/bin/sh\necho >>" + asked + "\nif [ -e " + libc + " ]; then echo ' \"-L" + dir + "\"' >&2; else\n" +
-		"echo 'cc: fatal error: cannot read spec file nano.specs: No such file or directory' >&2; exit 1; fi\n"
-	must(t, os.WriteFile(cc, []byte(script), 0o755))
-	p := &Project{builder: &Builder{}}
-	p.state.Board.Memory = []boards.Region{{Name: "ram"}}
-	for n, want := range []int{0, 0, 1, 1} {
-		if want == 1 {
-			writeFile(t, libc, "libc")
-		}
-		found, err := p.builder.tools.Libraries(t.Context(), cc, &p.state.Board.Board)
-		if err != nil || len(found) != want {
-			t.Errorf("run %d: %v, %v, want %d libraries", n, found, err, want)
-		}
-	}
-	if times, err := os.ReadFile(asked); err != nil || len(times) != 3 {
-		t.Errorf("the compiler was asked %d times, want 3 (%v)", len(times), err)
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -15,11 +14,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
@@ -61,201 +58,6 @@ const outsideTemplate = `{"doc": "outside", "build": ["sh", "build.sh", "{jobs}"
 	"env": {"OS_BASE": "$OS_BASE", "VARIANT": "gnu tools", "TOOLCHAIN_PATH": "{toolchain}"}, "outside": ["$OS_BASE/VERSION", "$OS_BASE/kernel"],
 	"generate": [], "tools": [], "options": [],
 	"elf": "out/deep/a.elf", "map": "out/deep/a.map", "results": ["out/*"], "forms": {"bin": "out/deep/a.bin"}}`
-
-func outsideProject(t *testing.T, script string, changes ...string) (p *Project, base string) {
-	t.Helper()
-	template := strings.NewReplacer(changes...).Replace(outsideTemplate)
-	home, base := t.TempDir(), t.TempDir()
-	for name, text := range map[string]string{
-		"boards/mine.json":                `{"doc": "mine", "inherits": "cpu/native", "templates": ["outside"], "link": {"kind": "process"}, "flash": {"programmer": "none"}}`,
-		"templates/outside/template.json": template, "templates/outside/build.sh": script,
-	} {
-		file := filepath.Join(home, name)
-		writeFile(t, file, text)
-	}
-	must(t, os.MkdirAll(filepath.Join(base, "kernel", "arch"), 0o755))
-	writeFile(t, filepath.Join(base, "VERSION"), "1")
-	writeFile(t, filepath.Join(base, "kernel", "arch", "a.h"), "#define CODE 1\n")
-	t.Setenv("OS_BASE", base)
-	e := testEnv()
-	e.Path = []string{home}
-	return generated(t, Spec{Board: "mine"}, e), base
-}
-
-// TestOutside checks that the build command gets the environment that the template names. Files outside of the project
-// count by their content, not by their path.
-func TestOutside(t *testing.T) {
-	p, base := outsideProject(t, `set -e
-mkdir -p out/deep; test ! -f out/object || { echo "an object of the old kernel" >&2; exit 1; }
-env > out/env; echo "$@" > out/args; touch out/object out/deep/a.map
-printf '#include <arch/a.h>\nint main(void) { return CODE; }' > out/m.c; cc -I"$OS_BASE/kernel" -Wl,--build-id=md5 -o out/deep/a.elf out/m.c
-`)
-	first := built(t, p)
-	env := readFile(t, filepath.Join(p.Dir(), "out", "env"))
-	lines := strings.Split(string(env), "\n")
-	for _, want := range []string{"OS_BASE=" + base, "VARIANT=gnu tools"} {
-		if !slices.Contains(lines, want) {
-			t.Errorf("the build command has no %s, but\n%s", want, env)
-		}
-	}
-	if !regexp.MustCompile(`(?m)^TOOLCHAIN_PATH=/`).Match(env) {
-		t.Errorf("no folder of the compiler in\n%s", env)
-	}
-	args := readFile(t, filepath.Join(p.Dir(), "out", "args"))
-	if words := strings.Fields(string(args)); len(words) != 2 || words[1] != "mine" {
-		t.Errorf("arguments %q, want the jobs and the board", words)
-	}
-	if again := built(t, p); !again.UpToDate {
-		t.Error("nothing has changed, but it is built again")
-	}
-	moved := filepath.Join(t.TempDir(), "moved")
-	must(t, os.Rename(base, moved))
-	t.Setenv("OS_BASE", moved)
-	if again := built(t, p); !again.UpToDate || again.BuildID != first.BuildID {
-		t.Error("the same content in another place is another build")
-	}
-	writeFile(t, filepath.Join(moved, "kernel", "arch", "a.h"), "#define CODE 2\n")
-	if again := built(t, p); again.UpToDate || again.BuildID == first.BuildID || again.Digest == first.Digest {
-		t.Error("another content outside gives the same build")
-	}
-	t.Setenv("OS_BASE", "")
-	_, err := p.Build(t.Context())
-	wantError(t, err, failure.Config, "OS_BASE")
-	t.Setenv("OS_BASE", filepath.Join(moved, "kernel"))
-	_, err = p.Build(t.Context())
-	wantError(t, err, failure.Config, "$OS_BASE/VERSION")
-}
-
-// TestOutsideChanges: an outside input that changes during a build is an error, and no image is stored under its former
-// content.
-func TestOutsideChanges(t *testing.T) {
-	p, _ := outsideProject(t, `set -e
-echo '#define CODE 2' > "$OS_BASE/kernel/arch/a.h"
-mkdir -p out/deep; touch out/deep/a.map
-printf '#include <arch/a.h>\nint main(void) { return CODE; }' > out/m.c; cc -I"$OS_BASE/kernel" -Wl,--build-id=md5 -o out/deep/a.elf out/m.c
-`)
-	p.builder.Cache = newCache(t)
-	_, err := p.Build(t.Context())
-	wantError(t, err, failure.Config, "$OS_BASE/kernel/arch/a.h changed during the build")
-	list, err := p.builder.Cache.List()
-	if err != nil || slices.ContainsFunc(list, func(e cache.EntryInfo) bool { return !e.Folder }) {
-		t.Errorf("the cache has %v, %v", list, err)
-	}
-}
-
-// TestUsersVariable: another value of a user's variable is another build, unless outside inputs stand for its value.
-func TestUsersVariable(t *testing.T) {
-	t.Setenv("FLAVOUR", "1")
-	p, base := outsideProject(t, `set -e
-mkdir -p out/deep; touch out/deep/a.map
-cc -x c -DFLAVOUR="$FLAVOUR" -Wl,--build-id=md5 -o out/deep/a.elf - <<'END'
-int main(void) { return FLAVOUR; }
-END
-`, `"VARIANT"`, `"FLAVOUR": "$FLAVOUR", "VARIANT"`)
-	first := built(t, p)
-	if again := built(t, p); !again.UpToDate {
-		t.Error("nothing has changed, but it is built again")
-	}
-	t.Setenv("FLAVOUR", "2")
-	second := built(t, p)
-	if second.UpToDate || second.BuildID == first.BuildID || second.Digest == first.Digest {
-		t.Errorf("with another value: up to date %v, build id %s after %s", second.UpToDate, second.ID(), first.ID())
-	}
-	moved := filepath.Join(t.TempDir(), "moved")
-	must(t, os.Rename(base, moved))
-	t.Setenv("OS_BASE", moved)
-	if third := built(t, p); !third.UpToDate {
-		t.Error("the outside inputs moved, and it is built again")
-	}
-}
-
-// TestToolVersion: another version of a program that the template names is another build, also of a program that does
-// not tell its version.
-func TestToolVersion(t *testing.T) {
-	for name, script := range map[string]string{
-		"with a version": "#!/bin/sh\ncase \"$1\" in --version) echo generator VERSION;; *) echo VERSION;; esac\n",
-		"without":        "#!/bin/sh\ncase \"$1\" in --version) exit 1;; *) echo VERSION;; esac\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			bin := t.TempDir()
-			tool := filepath.Join(bin, "generator")
-			install := func(version string) {
-				must(t, os.WriteFile(tool, []byte(strings.ReplaceAll(script, "VERSION", version)), 0o755))
-			}
-			t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-			p, _ := outsideProject(t, `set -e
-mkdir -p out/deep; touch out/deep/a.map
-printf 'int main(void) { return %s; }' $(generator) > out/m.c; cc -Wl,--build-id=md5 -o out/deep/a.elf out/m.c
-`, `"tools": []`, `"tools": [{"name": "generator", "install": "apt-get install generator"}]`)
-			install("1")
-			first := built(t, p)
-			if again := built(t, p); !again.UpToDate {
-				t.Error("nothing has changed, but it is built again")
-			}
-			install("23")
-			if second := built(t, p); second.UpToDate || second.BuildID == first.BuildID || second.Digest == first.Digest {
-				t.Errorf("with another version: up to date %v, build id %s after %s", second.UpToDate, second.ID(), first.ID())
-			}
-			must(t, os.Remove(tool))
-			var missing *failure.MissingToolError
-			if _, err := p.Build(t.Context()); !errors.As(err, &missing) || missing.Tool != "generator" {
-				t.Errorf("without it: %v", err)
-			}
-		})
-	}
-}
-
-// TestOutsideFails: the command that reproduces a failure has the environment in it.
-func TestOutsideFails(t *testing.T) {
-	p, base := outsideProject(t, "exit 1\n")
-	_, err := p.Build(t.Context())
-	if next := failure.Next(err); !strings.Contains(next, "&& OS_BASE="+base+" ") ||
-		!strings.Contains(next, " VARIANT='gnu tools' ") {
-		t.Errorf("to see it again: %s", next)
-	}
-}
-
-// TestForms checks that the raw and the Intel HEX file are made if the Builder requests them, and are never those of
-// another image.
-func TestForms(t *testing.T) {
-	t.Parallel()
-	needBoardTools(t, "mps2_an385", nil)
-	dir := filepath.Join(t.TempDir(), "p")
-	e := testEnv()
-	plain, all := e.builder(), e.builder()
-	plain.Forms = false
-	in := func(b *Builder, o boards.Options) *image.Image {
-		t.Helper()
-		p, err := b.Generate(t.Context(), dir, Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, nil), Options: o})
-		must(t, err)
-		defer p.Close()
-		return built(t, p)
-	}
-	bin, hex := filepath.Join(dir, "build", "firmware.bin"), filepath.Join(dir, "build", "firmware.hex")
-	there := func(want bool) {
-		t.Helper()
-		for _, f := range []string{bin, hex} {
-			if _, err := os.Stat(f); (err == nil) != want {
-				t.Errorf("%s: %v", filepath.Base(f), err)
-			}
-		}
-	}
-	if i := in(plain, boards.Options{}); i.Bin != "" || i.Hex != "" {
-		t.Errorf("%q and %q are the image's", i.Bin, i.Hex)
-	}
-	there(false)
-	if i := in(all, boards.Options{}); i.Bin != bin || i.Hex != hex || i.UpToDate {
-		t.Errorf("%q and %q are the image's, up to date: %v", i.Bin, i.Hex, i.UpToDate)
-	}
-	there(true)
-	if i := in(plain, boards.Options{}); !i.UpToDate || i.Bin != bin {
-		t.Errorf("%q of an image that has it; up to date: %v", i.Bin, i.UpToDate)
-	}
-	if i := in(plain, boards.Options{OperatorOpt: "O0"}); i.Bin != "" || i.Hex != "" {
-		t.Errorf("%q and %q are of another image", i.Bin, i.Hex)
-	}
-	there(false)
-}
 
 // TestFirmwareFolder: a template gets the C that templates share in the folder that it names, and may replace files.
 func TestFirmwareFolder(t *testing.T) {
@@ -394,59 +196,6 @@ func TestTemplateLinks(t *testing.T) {
 		if text, err := pl.files["to/link.c"].read(); string(text) != "int a;\n" || len(pl.files) != 1 {
 			t.Errorf("to %s: %q, %v, %d files", link, text, err, len(pl.files))
 		}
-	}
-}
-
-// TestOutsideOptional: an input outside of the project that begins with a variable that may be unset counts if the
-// variable is set, by its content. It must be there then.
-func TestOutsideOptional(t *testing.T) {
-	t.Setenv("SDK", "")
-	p, _ := outsideProject(t, `set -e
-mkdir -p out/deep; touch out/deep/a.map
-echo 'int main(void) { return 0; }' > out/m.c; cc -Wl,--build-id=md5 -o out/deep/a.elf out/m.c
-`, `"VARIANT"`, `"SDK": "$SDK?", "VARIANT"`, `"outside": [`, `"outside": ["$SDK/sdk_version", `)
-	sdk := func(version string) string {
-		dir := t.TempDir()
-		writeIn(t, dir, "sdk_version", version)
-		t.Setenv("SDK", dir)
-		return dir
-	}
-	built(t, p)
-	for _, version := range []string{"0.15.2", "0.16.1"} {
-		sdk(version)
-		if i := built(t, p); i.UpToDate {
-			t.Errorf("SDK %s is not noticed", version)
-		}
-	}
-	sdk("0.16.1")
-	if i := built(t, p); !i.UpToDate {
-		t.Error("the same SDK in another folder is another build")
-	}
-	t.Setenv("SDK", t.TempDir())
-	if _, err := p.Build(t.Context()); failure.Of(err) != failure.Config || failure.Next(err) != "check the variable SDK" {
-		t.Errorf("a folder without an SDK: %v", err)
-	}
-}
-
-// TestIfWord: a word of the build command that depends on a place is there only with that place. Zephyr's build has
-// --no-sysbuild where Zephyr has sysbuild.
-func TestIfWord(t *testing.T) {
-	workspace := t.TempDir()
-	t.Setenv("ZEPHYR_BASE", workspace)
-	b, err := boards.Find("zephyr/mps2_an385", nil)
-	must(t, err)
-	found, err := templatefile.Find("zephyr", nil)
-	must(t, err)
-	command := func() string {
-		return strings.Join(testEnv().builder().env(&found.Description, "", workspace).Command(b, 2, nil), " ")
-	}
-	const want = "west build -d build/app -b mps2_an385 -o=-j2"
-	if got := command(); got != want {
-		t.Errorf("without sysbuild: %s", got)
-	}
-	must(t, os.MkdirAll(filepath.Join(workspace, "share", "sysbuild"), 0o755))
-	if got := command(); got != want+" --no-sysbuild" {
-		t.Errorf("with sysbuild: %s", got)
 	}
 }
 
@@ -644,52 +393,6 @@ func TestTemplateInWorkTree(t *testing.T) {
 	if p.TemplateFrom() != dir {
 		t.Error(p.TemplateFrom())
 	}
-}
-
-// TestTemplateRefused: a revision without a template, a later interface, and a repository that does not exist are
-// named, with the next step, and nothing is made.
-func TestTemplateRefused(t *testing.T) {
-	t.Parallel()
-	repository := filepath.Join(t.TempDir(), "kiln")
-	board := kiln(t, repository)
-	gitIn(t, repository, "init", "-q", "-b", "main")
-	file := filepath.Join(repository, templatefile.TemplateFile)
-	text := readFile(t, file)
-	one := regexp.MustCompile(`"doc"`)
-	commits := map[string]string{}
-	for name, text := range map[string]string{
-		"later": one.ReplaceAllString(string(text), `"interface": 2, "of_2": true, "doc"`),
-		"same":  one.ReplaceAllString(string(text), `"interface": 1, "doc"`),
-	} {
-		writeFile(t, file, text)
-		commits[name] = commitAll(t, repository)
-	}
-	url := "file://" + repository
-	refused := map[string]string{
-		url + "@" + commits["later"]:      "has interface 2; the latest known one is 1",
-		url + "//src@" + commits["same"]:  "template.json",
-		url + "//none@" + commits["same"]: "has no none",
-		url + "@nope":                     "no revision nope",
-		url + "2@main":                    url + "2",
-		url:                               "no revision",
-		"https://a:b@h.example/kiln@" + one.String(): "contains a password",
-	}
-	b := &Builder{Host: device.Host{Cache: newCache(t)}}
-	for template := range maps.Keys(refused) {
-		dir := filepath.Join(t.TempDir(), "p")
-		_, err := b.Generate(t.Context(), dir, Spec{Board: board, Template: template, Model: mlftest.Tiny(t, nil)})
-		if err == nil || !strings.Contains(err.Error(), refused[template]) || failure.Of(err) != failure.Config ||
-			failure.Next(err) == "" {
-			t.Errorf("%s: %v; %s", template, err, failure.Next(err))
-		}
-		if _, err := os.Stat(dir); err == nil {
-			t.Errorf("%s: the project's folder was made", template)
-		}
-	}
-	p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"),
-		Spec{Board: board, Template: url + "@" + commits["same"], Model: mlftest.Tiny(t, nil)})
-	must(t, err)
-	must(t, p.Close())
 }
 
 // TestTemplateWithoutCache: without a folder for the cache no template can be fetched.

@@ -214,15 +214,16 @@ func TestEnviron(t *testing.T) {
 	wantError(t, err, failure.Config, "which has no mark")
 }
 
-// TestOutsideAndTrees: what is outside of the project has a digest or a state by its name in the template.
+// TestOutsideAndTrees: what is outside of the project has a digest or a state by its name in the template, however the
+// variable's value is written.
 func TestOutsideAndTrees(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"sdk/a.h": "a", "sdk/below/b.h": "b", "modules/one/x": "1", "modules/two/x": "2", "modules/file": "",
 	})
-	t.Setenv("SDK", filepath.Join(dir, "sdk"))
+	t.Setenv("SDK", dir+"/sdk/below/../.")
 	t.Setenv("UNSET", "")
 	of := &templatefile.Description{
-		Env:     map[string]string{"SDK": "$SDK", "UNSET": "$UNSET?"},
+		Env:     map[string]string{"SDK": "$SDK?", "UNSET": "$UNSET?"},
 		Outside: []string{"$SDK/a.h", "$SDK/below", "$UNSET/x"}, Trees: []string{"$SDK", "$SDK/../modules/*", "$SDK/none*"},
 	}
 	e := Env{Template: of}

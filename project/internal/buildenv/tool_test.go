@@ -140,18 +140,22 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// TestOtherTools: a program without a version is its file, and one that only starts others has no part.
+// TestOtherTools: a program is the one that the build command runs; without a version it is its file, and one that only
+// starts others has no part.
 func TestOtherTools(t *testing.T) {
 	mute := "#!/bin/sh\nexit 1\n"
-	dir := tree(t, map[string]string{"a": "#!/bin/sh\necho a 1\n", "mute": mute, "quiet": "#!/bin/sh\n", "starter": mute})
+	dir := tree(t, map[string]string{
+		"a": "#!/bin/sh\necho a 1\n", "mute": mute, "quiet": "#!/bin/sh\n", "starter": mute,
+		"own/a": "#!/bin/sh\necho of the builder\n",
+	})
 	t.Setenv("PATH", dir+":/bin:/usr/bin")
 	of := &templatefile.Description{Tools: []templatefile.Tool{
 		{Name: "a"}, {Name: "mute"}, {Name: "quiet"}, {Name: "starter", Starter: true},
 	}}
-	e := Env{Template: of, Tools: &Tools{}}
+	e := Env{Template: of, Tools: &Tools{}, Programs: []string{filepath.Join(dir, "own")}}
 	got, err := e.OtherTools(t.Context())
 	want := []Identity{
-		{Name: "a", Version: "a 1"},
+		{Name: "a", Version: "of the builder"},
 		{Name: "mute", Version: "SHA-256 " + cacheSum(mute)},
 		{Name: "quiet", Version: "SHA-256 " + cacheSum("#!/bin/sh\n")},
 	}
@@ -197,6 +201,12 @@ func TestLibraries(t *testing.T) {
 		if all, err := tools.Libraries(t.Context(), cc, b); err != nil || !reflect.DeepEqual(all, want) {
 			t.Errorf("%+v, %v", all, err)
 		}
+	}
+	testkit.WriteFile(t, filepath.Join(dir, "one", "libm.a"), "replaced")
+	all, err := tools.Libraries(t.Context(), cc, b)
+	testkit.Must(t, err)
+	if all[1].Version != "SHA-256 "+cacheSum("replaced") {
+		t.Errorf("a replaced library: %+v", all)
 	}
 	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
 	if err != nil || string(asked) != "-mcpu=x --specs=y -### /dev/null\n" {

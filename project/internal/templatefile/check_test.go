@@ -1,94 +1,68 @@
 package templatefile
 
 import (
+	"encoding/json"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
-// TestTemplateRefused: places that no file has are refused when the template is read.
-func TestTemplateRefused(t *testing.T) {
-	t.Parallel()
-	good := Description{
-		Build: []string{"make"}, Inputs: []string{"src"}, ELF: "build/a.elf", Map: "build/a.map",
-		Env: map[string]string{"BASE": "$BASE", "OTHER": "$BASE", "FIXED": "x"}, Outside: []string{"$BASE/VERSION"},
-	}
-	must(t, good.Check())
-	for name, change := range map[string]func(*Description){
-		"a variable that is not passed": func(b *Description) { b.Outside = []string{"$HOME/x"} },
-		"a variable of another name":    func(b *Description) { b.Outside = []string{"$OTHER/x"} },
-		"a fixed value":                 func(b *Description) { b.Outside = []string{"$FIXED/x"} },
-		"no variable":                   func(b *Description) { b.Outside = []string{"BASE/x"} },
-		"all of it":                     func(b *Description) { b.Outside = []string{"$BASE"} },
-		"above it":                      func(b *Description) { b.Outside = []string{"$BASE/../x"} },
-		"a form elsewhere":              func(b *Description) { b.Forms.Hex = "src/a.hex" },
-		"a landmark without a name":     func(b *Description) { b.Landmarks.Stacks = []firmware.Place{{}} },
-		"a landmark with two": func(b *Description) {
-			b.Landmarks.Kept = firmware.Place{Symbol: "a", Section: ".b"}
-		},
-		"the end of a section": func(b *Description) {
-			b.Landmarks.Parts = []firmware.Place{{Section: ".a", End: "b"}}
-		},
-		"a reset cause that only ends": func(b *Description) { b.Landmarks.ResetCause = firmware.Place{End: "b"} },
-	} {
-		bad := good
-		change(&bad)
-		if err := bad.Check(); err == nil {
-			t.Errorf("%s: taken", name)
-		}
-	}
+// withChange returns a description of two texts of JSON, of which the second replaces fields of the first.
+func withChange(t *testing.T, good, change string) (d Description) {
+	t.Helper()
+	must(t, json.Unmarshal([]byte(good), &d))
+	must(t, json.Unmarshal([]byte(change), &d))
+	return d
 }
 
-// TestTemplateOfATreeRefused: trees, searches and board files that cannot be are refused when the template is read.
-func TestTemplateOfATreeRefused(t *testing.T) {
+// TestTemplateRefused: places that no file has, and trees, searches and board files that cannot be, are refused when
+// the template is read.
+func TestTemplateRefused(t *testing.T) {
 	t.Parallel()
-	good := Description{
-		Build: []string{"west"}, Inputs: []string{"src"}, ELF: "build/a.elf", Map: "build/a.map",
-		Env: map[string]string{"BASE": "$BASE", "MAYBE": "$MAYBE?"}, Trees: []string{"$BASE", "$BASE/../modules/*"},
-		Find:  []Search{{Name: "BASE", Has: "VERSION", In: []string{"{above}/a", "~/a"}}},
-		Board: "build/board.json", Tools: []Tool{{Name: "west", In: []string{"$BASE/bin"}}},
-	}
-	must(t, good.Check())
-	for name, change := range map[string]func(*Description){
-		"a tree of no variable":         func(b *Description) { b.Trees = []string{"BASE"} },
-		"a tree of another variable":    func(b *Description) { b.Trees = []string{"$OTHER"} },
-		"a tree that may be unset":      func(b *Description) { b.Trees = []string{"$MAYBE"} },
-		"a tree of a wrong pattern":     func(b *Description) { b.Trees = []string{"$BASE/["} },
-		"a tree's parent in its middle": func(b *Description) { b.Trees = []string{"$BASE/a/../b"} },
-		"a tree's parent at its end":    func(b *Description) { b.Trees = []string{"$BASE/a/.."} },
-		"a search without a file":       func(b *Description) { b.Find = []Search{{Name: "BASE", In: []string{"~/a"}}} },
-		"a search for a file elsewhere": func(b *Description) {
-			b.Find = []Search{{Name: "BASE", Has: "../x", In: []string{"~/a"}}}
-		},
-		"a search nowhere": func(b *Description) { b.Find = []Search{{Name: "BASE", Has: "x"}} },
-		"a search in itself": func(b *Description) {
-			b.Find = []Search{{Name: "BASE", Has: "x", In: []string{"$BASE"}}}
-		},
-		"a search in a fixed place": func(b *Description) {
-			b.Find = []Search{{Name: "BASE", Has: "x", In: []string{"/opt"}}}
-		},
-		"a check without a command": func(b *Description) { b.Checks = []SetupCheck{{Name: "a"}} },
-		"no command for boards":     func(b *Description) { b.Boards = []string{""} },
-		"a check without a name":    func(b *Description) { b.Checks = []SetupCheck{{Command: []string{"a"}}} },
-		"a check of another variable": func(b *Description) {
-			b.Checks = []SetupCheck{{Name: "a", Command: []string{"a", "$OTHER/b"}}}
-		},
-		"a tool in a fixed place": func(b *Description) {
-			b.Tools = []Tool{{Name: "west", In: []string{"bin"}}}
-		},
-		"a board file elsewhere":          func(b *Description) { b.Board = "board.json" },
-		"a board file outside":            func(b *Description) { b.Board = "build/../../board.json" },
-		"a programmer's folder elsewhere": func(b *Description) { b.ProgrammerFolder = "buildings/x" },
-		"results elsewhere":               func(b *Description) { b.Results = []string{"x"} },
-		"results of a wrong pattern":      func(b *Description) { b.Results = []string{"build/["} },
-		"reads of a wrong pattern":        func(b *Description) { b.ConfigureReads = []string{"model/["} },
-		"reads outside":                   func(b *Description) { b.ConfigureReads = []string{"../x"} },
-		"forms on request":                func(b *Description) { b.Build = []string{"make", "{forms}"} },
+	const good = `{"build": ["west"], "inputs": ["src"], "elf": "build/a.elf", "map": "build/a.map",
+		"env": {"BASE": "$BASE", "MAYBE": "$MAYBE?", "OTHER": "$BASE", "FIXED": "x"}, "outside": ["$BASE/VERSION"],
+		"trees": ["$BASE", "$BASE/../modules/*"], "find": [{"name": "BASE", "has": "VERSION", "in": ["{above}/a", "~/a"]}],
+		"board": "build/board.json", "tools": [{"name": "west", "in": ["$BASE/bin"]}]}`
+	d := withChange(t, good, `{}`)
+	must(t, d.Check())
+	for name, change := range map[string]string{
+		"a variable that is not passed":   `{"outside": ["$HOME/x"]}`,
+		"a variable of another name":      `{"outside": ["$OTHER/x"]}`,
+		"a fixed value":                   `{"outside": ["$FIXED/x"]}`,
+		"no variable":                     `{"outside": ["BASE/x"]}`,
+		"all of it":                       `{"outside": ["$BASE"]}`,
+		"above it":                        `{"outside": ["$BASE/../x"]}`,
+		"a form elsewhere":                `{"forms": {"hex": "src/a.hex"}}`,
+		"a landmark without a name":       `{"landmarks": {"stacks": [{}]}}`,
+		"a landmark with two":             `{"landmarks": {"kept": {"symbol": "a", "section": ".b"}}}`,
+		"the end of a section":            `{"landmarks": {"parts": [{"section": ".a", "end": "b"}]}}`,
+		"a reset cause that only ends":    `{"landmarks": {"reset_cause": {"end": "b"}}}`,
+		"a tree of no variable":           `{"trees": ["BASE"]}`,
+		"a tree of another variable":      `{"trees": ["$OTHER"]}`,
+		"a tree that may be unset":        `{"trees": ["$MAYBE"]}`,
+		"a tree of a wrong pattern":       `{"trees": ["$BASE/["]}`,
+		"a tree's parent in its middle":   `{"trees": ["$BASE/a/../b"]}`,
+		"a tree's parent at its end":      `{"trees": ["$BASE/a/.."]}`,
+		"a search without a file":         `{"find": [{"name": "BASE", "has": "", "in": ["~/a"]}]}`,
+		"a search for a file elsewhere":   `{"find": [{"name": "BASE", "has": "../x", "in": ["~/a"]}]}`,
+		"a search nowhere":                `{"find": [{"name": "BASE", "has": "x", "in": []}]}`,
+		"a search in itself":              `{"find": [{"name": "BASE", "has": "x", "in": ["$BASE"]}]}`,
+		"a search in a fixed place":       `{"find": [{"name": "BASE", "has": "x", "in": ["/opt"]}]}`,
+		"a check without a command":       `{"checks": [{"name": "a"}]}`,
+		"no command for boards":           `{"boards": [""]}`,
+		"a check without a name":          `{"checks": [{"command": ["a"]}]}`,
+		"a check of another variable":     `{"checks": [{"name": "a", "command": ["a", "$THIRD/b"]}]}`,
+		"a tool in a fixed place":         `{"tools": [{"name": "west", "in": ["bin"]}]}`,
+		"a board file elsewhere":          `{"board": "board.json"}`,
+		"a board file outside":            `{"board": "build/../../board.json"}`,
+		"a programmer's folder elsewhere": `{"programmer_folder": "buildings/x"}`,
+		"results elsewhere":               `{"results": ["x"]}`,
+		"results of a wrong pattern":      `{"results": ["build/["]}`,
+		"reads of a wrong pattern":        `{"configure_reads": ["model/["]}`,
+		"reads outside":                   `{"configure_reads": ["../x"]}`,
+		"forms on request":                `{"build": ["make", "{forms}"]}`,
 	} {
-		bad := good
-		change(&bad)
-		if err := bad.Check(); err == nil {
+		if bad := withChange(t, good, change); bad.Check() == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
@@ -97,47 +71,37 @@ func TestTemplateOfATreeRefused(t *testing.T) {
 // TestCheckNamesField: an error has the field's name, and the name that was meant.
 func TestCheckNamesField(t *testing.T) {
 	t.Parallel()
-	good := Description{Build: []string{"make", "-j{jobs}", "{name}"}, ELF: "build/a.elf", Map: "build/a.map"}
-	must(t, good.Check())
-	for want, change := range map[string]func(*Description){
-		`options: option "arena_kb" is not known; did you mean "arena_kib"?`: func(b *Description) { b.Options = []string{"arena_kb"} },
-		`build: {job} is not replaced by anything; did you mean "{jobs}"?`:   func(b *Description) { b.Build = []string{"make", "-j{job}"} },
-		`map: "other/a.map" is not in the build folder "build" of elf`:       func(b *Description) { b.Map = "other/a.map" },
-		`forms: "src/a.hex" is not in the build folder "build" of elf`:       func(b *Description) { b.Forms.Hex = "src/a.hex" },
-		`results: "x" is not in the build folder "build" of elf`:             func(b *Description) { b.Results = []string{"x"} },
-		`elf: missing`:                          func(b *Description) { b.ELF = "" },
-		`elf: "a.elf" is not in a build folder`: func(b *Description) { b.ELF = "a.elf" },
-		`elf: "project.json": the name is reserved for boardsmith's own files`: func(b *Description) {
-			b.ELF, b.Map = "project.json/a.elf", "project.json/a.map"
-		},
-		`build: no command`:                                                        func(b *Description) { b.Build = nil },
-		`prepare: an empty command`:                                                func(b *Description) { b.Prepare = [][]string{{}} },
-		`prepare: only build replaces {forms}`:                                     func(b *Description) { b.Prepare = [][]string{{"make", "{forms}"}} },
-		`compile[0].files[0]: "[" is not a valid pattern`:                          func(b *Description) { b.Compile = []CompileStep{{Files: []string{"["}}} },
-		`areas.own[0]: "[" is not a valid pattern`:                                 func(b *Description) { b.Areas.Own = []string{"["} },
-		`startup[0]: "[" is not a valid pattern`:                                   func(b *Description) { b.Startup = []string{"["} },
-		`settings[0]: "[" is not a valid pattern`:                                  func(b *Description) { b.Settings = []string{"["} },
-		`configure_reads[0]: "[" is not a valid pattern`:                           func(b *Description) { b.ConfigureReads = []string{"["} },
-		`reconfigure[0]: "[" is not a valid pattern`:                               func(b *Description) { b.Reconfigure = []string{"["} },
-		`reads[2]: "opt/x" is not a place that begins with $NAME, {above}, ~ or /`: func(b *Description) { b.Reads = []string{"~/x*", "/opt", "opt/x"} },
-		`tools[0].name: missing`:                                                   func(b *Description) { b.Tools = []Tool{{Install: "apt-get install x"}} },
-		`find: "BASE" is no user's variable of env`: func(b *Description) {
-			b.Find = []Search{{Name: "BASE", Has: "x", In: []string{"~/x"}}}
-		},
-		`landmarks.folders.model: "../x" is not a path inside the project`: func(b *Description) {
-			b.Landmarks.Folders.Model = "../x"
-		},
-		`landmarks.folders: folder "build/x" is in folder "build"`: func(b *Description) {
-			b.Landmarks.Folders.Model = "build/x"
-		},
-		`generate: "crt_config/operator.mk" is none of the generated files; did you mean "crt_config/operators.mk"?`: func(
-			b *Description,
-		) {
-			b.Generate = []string{"crt_config/operator.mk"}
-		},
+	const good = `{"build": ["make", "-j{jobs}", "{name}"], "elf": "build/a.elf", "map": "build/a.map"}`
+	d := withChange(t, good, `{}`)
+	must(t, d.Check())
+	for want, change := range map[string]string{
+		`options: option "arena_kb" is not known; did you mean "arena_kib"?`: `{"options": ["arena_kb"]}`,
+		`build: {job} is not replaced by anything; did you mean "{jobs}"?`:   `{"build": ["make", "-j{job}"]}`,
+		`map: "other/a.map" is not in the build folder "build" of elf`:       `{"map": "other/a.map"}`,
+		`forms: "src/a.hex" is not in the build folder "build" of elf`:       `{"forms": {"hex": "src/a.hex"}}`,
+		`results: "x" is not in the build folder "build" of elf`:             `{"results": ["x"]}`,
+		`elf: missing`:                          `{"elf": ""}`,
+		`elf: "a.elf" is not in a build folder`: `{"elf": "a.elf"}`,
+		`elf: "project.json": the name is reserved for boardsmith's own files`: `{"elf": "project.json/a.elf",
+			"map": "project.json/a.map"}`,
+		`build: no command`:                                                        `{"build": []}`,
+		`prepare: an empty command`:                                                `{"prepare": [[]]}`,
+		`prepare: only build replaces {forms}`:                                     `{"prepare": [["make", "{forms}"]]}`,
+		`compile[0].files[0]: "[" is not a valid pattern`:                          `{"compile": [{"files": ["["]}]}`,
+		`areas.own[0]: "[" is not a valid pattern`:                                 `{"areas": {"own": ["["]}}`,
+		`startup[0]: "[" is not a valid pattern`:                                   `{"startup": ["["]}`,
+		`settings[0]: "[" is not a valid pattern`:                                  `{"settings": ["["]}`,
+		`configure_reads[0]: "[" is not a valid pattern`:                           `{"configure_reads": ["["]}`,
+		`reconfigure[0]: "[" is not a valid pattern`:                               `{"reconfigure": ["["]}`,
+		`reads[2]: "opt/x" is not a place that begins with $NAME, {above}, ~ or /`: `{"reads": ["~/x*", "/opt", "opt/x"]}`,
+		`tools[0].name: missing`:                                                   `{"tools": [{"install": "apt-get install x"}]}`,
+		`find: "BASE" is no user's variable of env`:                                `{"find": [{"name": "BASE", "has": "x", "in": ["~/x"]}]}`,
+		`landmarks.folders.model: "../x" is not a path inside the project`:         `{"landmarks": {"folders": {"model": "../x"}}}`,
+		`landmarks.folders: folder "build/x" is in folder "build"`:                 `{"landmarks": {"folders": {"model": "build/x"}}}`,
+		`generate: "crt_config/operator.mk" is none of the generated files; did you mean "crt_config/operators.mk"?`: `{"generate":
+			["crt_config/operator.mk"]}`,
 	} {
-		bad := good
-		change(&bad)
+		bad := withChange(t, good, change)
 		if err := bad.Check(); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}

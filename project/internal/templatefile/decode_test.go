@@ -23,6 +23,7 @@ func TestTemplateJSON(t *testing.T) {
 		"text after the brace":  {`a.map"}`, `a.map"} x`, "template.json:3: "},
 		"a field twice":         {`"build"`, `"doc": "b", "build"`, `template.json:2: "doc" is given twice`},
 		"a negative interface":  {`{`, `{"interface": -1, `, "template.json:1: interface: -1"},
+		"a later interface":     {`{`, `{"interface": 2, "of_2": true, `, "has interface 2; the latest known one is 1"},
 		"an impossible name":    {`{`, `{"env": {"A B": "1"}, `, `template.json:1: env.A B: "A B" is not a C identifier`},
 		"firmware outside":      {`{`, `{"firmware": "..", `, `template.json:1: firmware: ".." is not a path inside the project`},
 		"a script outside":      {`{`, `{"linker_script": "../../x.ld", `, `template.json:1: linker_script: "../../x.ld"`},
