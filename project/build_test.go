@@ -3,8 +3,6 @@ package project
 import (
 	"bytes"
 	"context"
-	"debug/elf"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,18 +20,14 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
-	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/project/internal/builddir"
-	"github.com/boardsmith/boardsmith/project/internal/buildenv"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
@@ -86,31 +80,6 @@ func sameBytes(t *testing.T, board string) {
 	}
 }
 
-func TestUpToDate(t *testing.T) {
-	t.Parallel()
-	p := generated(t, Spec{})
-	first := built(t, p)
-	if first.UpToDate || first.Size.Text == 0 || first.Size.BSS < 16<<20 {
-		t.Errorf("first: %+v", first)
-	}
-	begin := time.Now()
-	second := built(t, p)
-	if !second.UpToDate || second.Digest != first.Digest || second.ID() != first.ID() || second.Size != first.Size {
-		t.Errorf("second: %+v", second)
-	}
-	t.Logf("nothing to do: %v", time.Since(begin))
-
-	// A result that is not what was built is built again, whoever changed it.
-	appendTo(t, first.Path, "x")
-	if third := built(t, p); third.UpToDate || third.Digest != first.Digest {
-		t.Errorf("after the ELF changed: %+v", third)
-	}
-	must(t, os.RemoveAll(filepath.Join(p.Dir(), "build")))
-	if fourth := built(t, p); fourth.UpToDate || fourth.Digest != first.Digest {
-		t.Errorf("after the build folder was removed: %+v", fourth)
-	}
-}
-
 // Each result is one that people take away: a build is up to date where all are as the last one left them.
 func TestResultsUpToDate(t *testing.T) {
 	t.Parallel()
@@ -140,25 +109,6 @@ func TestResultsUpToDate(t *testing.T) {
 	again := built(t, p)
 	if got, err := os.ReadFile(first.Bin); err != nil || again.UpToDate || !bytes.Equal(got, want) {
 		t.Errorf("built again: %+v, %v", again, err)
-	}
-}
-
-// TestByHand runs plain make in the folder, as a person would, and then a build on top of it.
-func TestByHand(t *testing.T) {
-	t.Parallel()
-	p := generated(t, Spec{})
-	out, err := exec.Command("make", "-j2", "-C", p.Dir()).CombinedOutput()
-	if err != nil {
-		t.Fatalf("make: %v\n%s", err, out)
-	}
-	byHand := readFile(t, filepath.Join(p.Dir(), "build", "firmware.elf"))
-	i := built(t, p)
-	other := built(t, generated(t, Spec{}))
-	if cachekey.Digest(byHand) != other.Digest {
-		t.Error("a build by hand has other bytes")
-	}
-	if i.Digest != other.Digest {
-		t.Error("a build on top of a build by hand differs from one on nothing")
 	}
 }
 
@@ -197,99 +147,6 @@ func TestOperatorFlags(t *testing.T) {
 		Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{OperatorFlags: "lib9.c:-O3"},
 	})
 	wantError(t, err, failure.Config, "the model has no C file lib9.c")
-}
-
-func TestCompileError(t *testing.T) {
-	t.Parallel()
-	broken := strings.Replace(mlftest.TinyOperator, "in[i] * 2;", "in[i] * 2 +;", 1)
-	p := generated(t, Spec{Model: mlftest.Operator(t, broken)})
-	_, err := p.Build(t.Context())
-	var te *ToolError
-	if !errors.As(err, &te) || failure.Of(err) != failure.Compile {
-		t.Fatalf("got %v (%s)", err, failure.Of(err))
-	}
-	for _, want := range []string{
-		"model/codegen/host/src/lib1.c:11:", "error: expected expression",
-		"out[i] = in[i] * 2 +;", "make: exit status 2",
-	} {
-		wantError(t, err, "", want)
-	}
-	out, again := exec.Command("sh", "-c", te.Command).CombinedOutput()
-	if again == nil || !strings.Contains(string(out), "error: expected expression") {
-		t.Errorf("%s does not reproduce it: %v\n%s", te.Command, again, out)
-	}
-	if len(te.Tail) > buildenv.TailBytes {
-		t.Errorf("%d bytes of standard error kept", len(te.Tail))
-	}
-	must(t, p.Close())
-	// The next run is not fooled by what the failed one left.
-	p = generatedIn(t, p.Dir(), Spec{})
-	got := built(t, p)
-	if want := built(t, generated(t, Spec{})); got.Digest != want.Digest {
-		t.Error("after a failed build the next one differs")
-	}
-}
-
-func TestMissingTools(t *testing.T) {
-	p := generated(t, Spec{})
-	bin := t.TempDir()
-	t.Setenv("PATH", bin)
-	_, err := p.Build(t.Context())
-	var missing *failure.MissingToolError
-	if !errors.As(err, &missing) || missing.Tool != "cc" || failure.Of(err) != failure.ToolMissing ||
-		!strings.Contains(failure.Next(err), "apt-get install gcc") {
-		t.Errorf("without a compiler: %v (%s)", err, failure.Next(err))
-	}
-	must(t, os.WriteFile(filepath.Join(bin, "cc"), []byte("#!/bin/sh\necho some compiler\n"), 0o755))
-	_, err = p.Build(t.Context())
-	if !errors.As(err, &missing) || missing.Tool != "make" ||
-		!strings.Contains(failure.Next(err), "apt-get install make") {
-		t.Errorf("without make: %v (%s)", err, failure.Next(err))
-	}
-	must(t, os.WriteFile(filepath.Join(bin, "cc"), []byte("#!/bin/sh\nexit 1\n"), 0o755))
-	_, err = p.Build(t.Context())
-	wantError(t, err, failure.ToolMissing)
-}
-
-// object is the smallest object of a machine: a header and no sections.
-func object(machine elf.Machine, class elf.Class) string {
-	b := make([]byte, 64)
-	copy(b, elf.ELFMAG)
-	b[elf.EI_CLASS], b[elf.EI_DATA], b[elf.EI_VERSION] = byte(class), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)
-	binary.LittleEndian.PutUint16(b[16:], uint16(elf.ET_REL))
-	binary.LittleEndian.PutUint16(b[18:], uint16(machine))
-	binary.LittleEndian.PutUint32(b[20:], uint32(elf.EV_CURRENT))
-	if class == elf.ELFCLASS32 {
-		b = b[:52]
-		binary.LittleEndian.PutUint16(b[40:], 52)
-		binary.LittleEndian.PutUint16(b[46:], 40)
-		return string(b)
-	}
-	binary.LittleEndian.PutUint16(b[52:], 64)
-	binary.LittleEndian.PutUint16(b[58:], 64)
-	return string(b)
-}
-
-func TestObjectsForOtherCores(t *testing.T) {
-	host := findBoard(t, "host")
-	for machine, class := range map[elf.Machine]elf.Class{
-		elf.EM_ARM: elf.ELFCLASS32, elf.EM_RISCV: elf.ELFCLASS32, elf.EM_S390: elf.ELFCLASS64,
-	} {
-		model := mlftest.Tiny(t, map[string]string{"codegen/host/lib/lib0.o": object(machine, class)})
-		_, err := generate(t, Spec{Model: model})
-		want := "codegen/host/lib/lib0.o is for " + fit.ELFOf(mlf.ObjectInfo{Machine: machine, Class: class}).Machine
-		if !errors.Is(err, fit.ErrTarget) || !strings.HasPrefix(err.Error(), want) ||
-			!strings.HasSuffix(err.Error(), "board host needs "+host.ELF.String()) || failure.Of(err) != failure.Config {
-			t.Errorf("%v: %v", machine, err)
-		}
-	}
-	for _, name := range []string{"digits_i8.graph_llvm_thumbv7m", "digits_i8.graph_llvm_rv32"} {
-		spec := Spec{Board: "host", Model: mlftest.Path(t, name)}
-		_, err := generate(t, spec)
-		if !errors.Is(err, fit.ErrTarget) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
 }
 
 // TestNamesForMake: a file whose name make or its shell cannot have is named; others are compiled.
@@ -538,55 +395,13 @@ const bareBoard = `{"inherits": "cpu/native", "templates": ["baremetal"], "link"
 "memory": [{"name": "rom", "origin": 0, "size": 65536, "exec": true, "nonvolatile": true}, {"name": "ram", "origin": "0x20000000", "size": 32768}, {"name": "fast", "origin": "0x10000000", "size": 4096}],
 "place": {"code": "rom", "data": "ram", "stack": "fast"}, "stack_bytes": 1024`
 
-func TestMemoryReachesTheLinker(t *testing.T) {
-	t.Parallel()
-	path := boardstest.Shelf(t, map[string]string{"b.json": bareBoard + "}"})
-	dir := filepath.Join(t.TempDir(), "p")
-	env := testEnv()
-	env.Path = []string{path}
-	p := generatedIn(t, dir, Spec{Board: "b"}, env)
-	all := contents(t, dir)
-	for name, want := range map[string][]string{
-		"crt_config/memory.h": {
-			"#define BOARDSMITH_MEMORY rom (rx) : ORIGIN = 0x00000000, LENGTH = 0x00010000 ram (rw) : ORIGIN = 0x20000000, " +
-				"LENGTH = 0x00008000 fast (rw) : ORIGIN = 0x10000000, LENGTH = 0x00001000\n",
-			"#define BOARDSMITH_IN_CODE rom\n#define BOARDSMITH_IS_CODE(address) ((address) >= 0x0 && (address) < 0x10000)\n",
-			"#define BOARDSMITH_IN_DATA ram\n#define BOARDSMITH_IN_STACK fast\n" +
-				"#define BOARDSMITH_IN_ARENA ram\n#define BOARDSMITH_IN_NOINIT ram\n",
-			"#define BOARDSMITH_STACK_BYTES 1024\n#define BOARDSMITH_ARENA_BYTES 4096\n",
-		},
-		"crt_config/crt_config.h": {
-			"#define BOARDSMITH_STACK_BYTES 1024\n", "#define BOARDSMITH_CORE_HZ 1000000\n#define BOARDSMITH_TIMER_HZ 1000000\n",
-			"#define BOARDSMITH_WATCHDOG_MS 20\n", "#define BOARDSMITH_EMULATED 0\n",
-			"#define A 1\n#define UART_BASE 0x40004000\n",
-		},
-		"crt_config/board.mk": {"BOARD_LDSCRIPT := link.ld.S\n", "OBJCOPY := objcopy\n"},
-	} {
-		for _, w := range want {
-			if !strings.Contains(all[name], w) {
-				t.Errorf("%s has not\n%s:\n%s", name, w, all[name])
-			}
-		}
-	}
-	if forms := builddir.OtherForms(&p.state); len(forms) != 2 || forms[0] != "build/firmware.bin" {
-		t.Errorf("other forms %q", forms)
-	}
-}
-
 func TestSourceMissing(t *testing.T) {
 	t.Parallel()
-	for source, hint := range map[string]string{
-		"port/uart/cmdsk.c": `; did you mean "port/uart/cmsdk.c"?`,
-	} {
-		board := bareBoard + ",\n\"sources\": [\n  \"port/process.c\",\n  \"" + source + "\"]}"
-		env := testEnv()
-		env.Path = []string{boardstest.Shelf(t, map[string]string{"b.json": board})}
-		_, err := generate(t, Spec{Board: "b"}, env)
-		if want := `b.json:7: sources: "` + source + `" is not in `; err == nil || !strings.Contains(err.Error(), want) ||
-			!strings.HasSuffix(err.Error(), hint) {
-			t.Errorf("got %v, want %s…%s", err, want, hint)
-		}
-	}
+	board := bareBoard + ",\n\"sources\": [\n  \"port/process.c\",\n  \"port/uart/cmdsk.c\"]}"
+	env := testEnv()
+	env.Path = []string{boardstest.Shelf(t, map[string]string{"b.json": board})}
+	_, err := generate(t, Spec{Board: "b"}, env)
+	wantError(t, err, "", `b.json:7: sources: "port/uart/cmdsk.c" is not in `, `; did you mean "port/uart/cmsdk.c"?`)
 }
 
 // TestMissingSystem: an operator that calls what firmware does not have is an error that names the source, the function

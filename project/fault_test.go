@@ -261,15 +261,8 @@ int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, in
 	e.Path = []string{boardstest.Shelf(t, map[string]string{"stuck.json": board, "stuck.c": stuck})}
 	needBoardTools(t, "stuck", e.Path)
 	p := generated(t, Spec{Board: "stuck"}, e)
-	dir := p.Dir()
-	source := filepath.Join(dir, "src", "main.c")
-	text = readFile(t, source)
-	loop := strings.Replace(string(text), "  fault_log();\n",
-		"  fault_log();\n  extern volatile int is_stuck;\n  while (is_stuck != 0) {\n  }\n", 1)
-	if loop == string(text) {
-		t.Fatal("main.c has no call of fault_log")
-	}
-	writeFile(t, source, loop)
+	editFile(t, filepath.Join(p.Dir(), "src", "main.c"), "  fault_log();\n",
+		"  fault_log();\n  extern volatile int is_stuck;\n  while (is_stuck != 0) {\n  }\n")
 	s := running(t, p)
 	f, err := s.Function(t.Context(), "test.stuck")
 	must(t, err)
@@ -375,13 +368,7 @@ __attribute__((noinline)) static int boom(int n) { int (*volatile jump)(int) = (
 // TestClockDiffers builds firmware whose timer is declared a tenth slower than it is.
 func TestClockDiffers(t *testing.T) {
 	p := generated(t, Spec{})
-	port := filepath.Join(p.Dir(), "src", "process.h")
-	text := readFile(t, port)
-	wrong := strings.Replace(string(text), "return 1000000000U;", "return 900000000U;", 1)
-	if wrong == string(text) {
-		t.Fatal("the port defines its ticks per second in another way")
-	}
-	writeFile(t, port, wrong)
+	editFile(t, filepath.Join(p.Dir(), "src", "process.h"), "return 1000000000U;", "return 900000000U;")
 	_, err := p.Run(t.Context(), testEnv().desk(), "")
 	off := regexp.MustCompile(`\+([4-9]|1[0-8])\.\d % off the reported 900000000$`)
 	if !errors.Is(err, device.ErrClock) || !off.MatchString(err.Error()) {
@@ -438,77 +425,4 @@ var reservedBoards = map[string]string{
   {"name": "upper", "origin": "0x2011C020", "size": "0x00008000", "reserved": true},
   {"name": "rest", "origin": "0x20124020", "size": "0x00008000"}],
 "place": {"code": "code", "data": "ram"}, ` + reservedRest + `["-machine", "mps2-an386"]}}`,
-}
-
-// TestReservedRules checks what the port sets in a model of the unit: reserved memory, and that beside it.
-func TestReservedRules(t *testing.T) {
-	t.Parallel()
-	path := boardstest.Shelf(t, reservedBoards)
-	units := map[string]mpuModel{}
-	for _, name := range []string{"seven", "eight", "odd"} {
-		b, err := boards.Find(name, []string{path})
-		must(t, err)
-		units[name] = mpuOf(t, b, boards.Options{}, 0)
-	}
-	for _, c := range []mpuAnswer{
-		{"seven", 0x001FFFFC, true, false, true, true},
-		{"seven", 0x00200000, true, false, false, true},
-		{"seven", 0x003FFFFC, true, false, false, true},
-		{"seven", 0x201FFFFC, true, true, false, true},
-		{"seven", 0x20200000, true, false, false, true},
-		{"seven", 0x203FFFFC, true, false, false, true},
-		{"seven", 0x20400000, true, true, false, true},
-		{"eight", 0x101FFFFC, true, false, true, true},
-		{"eight", 0x10200000, true, false, false, true},
-		{"eight", 0x103FFFFC, true, false, false, true},
-		{"eight", 0x381FFFFC, true, true, false, true},
-		{"eight", 0x38200000, true, false, false, true},
-		{"eight", 0x383FFFFC, true, false, false, true},
-		{"eight", 0x38400000, true, true, false, true},
-		{"odd", 0x00000000, true, false, false, true},
-		{"odd", 0x00007FFC, true, false, false, true},
-		{"odd", 0x00008000, true, false, true, true},
-		{"odd", 0x2011C01C, true, true, false, true},
-		{"odd", 0x2011C020, true, false, false, true},
-		{"odd", 0x2012401C, true, false, false, true},
-		{"odd", 0x20124020, true, true, false, true},
-	} {
-		m := units[c.board]
-		m.want(t, c.at, c.read, c.write, c.execute)
-		if got := m.cached(c.at); got != c.cached {
-			t.Errorf("%s: %#x is cached: %v", c.board, c.at, got)
-		}
-	}
-}
-
-// TestReservedFaults has firmware read, write and run reserved memory in emulators.
-func TestReservedFaults(t *testing.T) {
-	drawn.OnlyInFull(t, "TestMemoryRules and TestMemoryProtection")
-	t.Parallel()
-	e := testEnv()
-	e.Path = []string{boardstest.Shelf(t, reservedBoards)}
-	regions := map[string][]int64{"seven": {0x00300000, 0x20300000}, "eight": {0x10300000, 0x38300000}}
-	for _, name := range drawn.Of(t, "reserved regions", []string{"seven", "eight"}, 1) {
-		needBoardTools(t, name, e.Path)
-		p := generated(t, Spec{Board: name}, e)
-		built(t, p)
-		for _, address := range regions[name] {
-			for _, args := range [][]any{{address}, {address, int64(0)}, {address, int64(0), int64(0)}} {
-				mustPoke(t, p, args)
-			}
-		}
-	}
-}
-
-// mustPoke calls poke, which must fail if it has more than one argument.
-func mustPoke(t *testing.T, p *Project, args []any) {
-	t.Helper()
-	s := running(t, p)
-	poke, err := s.Function(t.Context(), "poke")
-	must(t, err)
-	_, err = poke.Call(t.Context(), args...)
-	var faultErr *fault.Error
-	if got := errors.As(err, &faultErr); got != (len(args) > 1) || err != nil && !got {
-		t.Errorf("%s: poke%x: %v", p.Board().Name, args, err)
-	}
 }

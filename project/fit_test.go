@@ -384,21 +384,6 @@ func TestNothingIsBuiltForNothing(t *testing.T) {
 	}
 }
 
-// TestEditedConfigFits has the numbers of crt_config.h count as a person left them.
-func TestEditedConfigFits(t *testing.T) {
-	t.Parallel()
-	p := generated(t, Spec{Model: mlftest.Path(t, "digits_i8.graph")})
-	config := filepath.Join(p.dir, "crt_config", "crt_config.h")
-	data := readFile(t, config)
-	writeFile(t, config, string(regexp.MustCompile(`BOARDSMITH_ARENA_BYTES \d+`).ReplaceAll(data,
-		[]byte("BOARDSMITH_ARENA_BYTES (2000U)"))))
-	_, err := p.Build(t.Context())
-	var e *FitError
-	if !errors.As(err, &e) || e.Have != 2000 {
-		t.Errorf("%+v", err)
-	}
-}
-
 // TestLinkFits parses the messages of linkers.
 func TestLinkFits(t *testing.T) {
 	t.Parallel()

@@ -209,27 +209,6 @@ func TestLibrariesInRAM(t *testing.T) {
 	}
 }
 
-// TestHeaderLibrary builds with a library without sources, one of whose headers includes a file that is no header.
-func TestHeaderLibrary(t *testing.T) {
-	t.Parallel()
-	e := testEnv()
-	dir := filepath.Join(t.TempDir(), "honly")
-	putFiles(t, dir, map[string]string{
-		"library.json": `{"doc": "headers", "headers": ["."], "sources": [], "licence": "0BSD"}`,
-		"honly.h":      "#include \"honly.def\"\n",
-		"honly.def":    "enum { HONLY = 1 };\n",
-		"notes.md":     "not copied\n",
-	})
-	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil), Libraries: []string{dir}}
-	p := generated(t, spec, e)
-	built(t, p)
-	for name, want := range map[string]bool{"honly.h": true, "honly.def": true, "notes.md": false} {
-		if _, err := os.Stat(filepath.Join(p.Dir(), "libraries", "honly", name)); (err == nil) != want {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // TestLibraryAndOthers: a symbol of a library that the model, the board, the runtime or the C library defines, too, is
 // an error: it would be called in place of the library's own.
 func TestLibraryAndOthers(t *testing.T) {

@@ -234,42 +234,6 @@ __attribute__((weak)) void* memcpy(void* to, const void* from, size_t bytes) {
 	rpctest.CallTwice(t, s)
 }
 
-// TestPlacedBuilds links for a chip with coupled memories: a pool in DTCM, another in AXI SRAM, the operators in ITCM.
-func TestPlacedBuilds(t *testing.T) {
-	drawn.OnlyInFull(t, "TestPlacedRuns and TestPlacedFit")
-	t.Parallel()
-	needBoardTools(t, "nucleo_h743zi", nil)
-	p := generated(t, Spec{
-		Board: "nucleo_h743zi", Model: manyPools(t),
-		Options: boards.Options{Place: "operators=itcm,pools.fast=dtcm,pools.slow=axi,pools.weights=dtcm,packet=sram4"},
-	})
-	i := built(t, p)
-	at := symbolsOf(t, i)
-	mustLie(t, p.Board(), at, placedParts{
-		entrySymbol: "itcm", fastSymbol: "dtcm", slowSymbol: "axi", weightsSymbol: "dtcm", serverSymbol: "sram4",
-	})
-	if at["bare_itcm_start"] == 0 || at["bare_itcm_load"]-0x08020000 > 0x20000 {
-		t.Errorf("operators are copied from %#x to %#x", at["bare_itcm_load"], at["bare_itcm_start"])
-	}
-	u, err := p.Usage(i)
-	must(t, err)
-	for part, in := range map[string]map[string]bool{
-		"operators": {"itcm": true, "flash": true}, "workspace": {"dtcm": true, "axi": true, "sram123": false},
-		"parameters": {"dtcm": true, "flash": true}, "RPC": {"sram4": true},
-	} {
-		for region, want := range in {
-			n := slices.IndexFunc(u.Regions, func(r fit.RegionUse) bool { return r.Name == region })
-			k := slices.IndexFunc(u.Parts, func(p fit.PartUse) bool { return p.Name == part })
-			if got := u.Parts[k].In[n] > 0; got != want {
-				t.Errorf("%s takes %d bytes of %s", part, u.Parts[k].In[n], region)
-			}
-		}
-	}
-	for _, why := range u.Stack.Unsure {
-		t.Errorf("stack: %s", why)
-	}
-}
-
 // TestNothingPlacedAtNull links parts for a memory that begins at address 0, whose first bytes nothing may access.
 func TestNothingPlacedAtNull(t *testing.T) {
 	drawn.OnlyInFull(t, "TestPlacedRuns and TestMemoryRules")

@@ -67,6 +67,7 @@ var (
 	must      = testkit.Must
 	writeFile = testkit.WriteFile
 	readFile  = testkit.ReadFile
+	editFile  = testkit.EditFile
 	wantError = testkit.WantError
 )
 
@@ -352,19 +353,6 @@ func TestEditedFiles(t *testing.T) {
 	}
 }
 
-func TestCleanRemovesAll(t *testing.T) {
-	t.Parallel()
-	p := generated(t, Spec{})
-	dir := p.Dir()
-	built(t, p)
-	must(t, p.Close())
-	must(t, clean(t.Context(), dir, false, testEnv()))
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the folder is still there: %v, with %d files", err, len(contents(t, dir)))
-	}
-	must(t, clean(t.Context(), dir, false, testEnv()))
-}
-
 func TestFolderOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -488,21 +476,6 @@ func TestLaunchScript(t *testing.T) {
 		}
 		if out, err := start(env); err != nil || out != path+" x.py --read-fd 3\n" {
 			t.Errorf("%s: %v, %s", path, err, out)
-		}
-	}
-}
-
-func TestReadOnlyFolder(t *testing.T) {
-	t.Parallel()
-	if os.Geteuid() == 0 {
-		t.Skip("root may write to every folder")
-	}
-	dir := filepath.Join(t.TempDir(), "locked")
-	must(t, os.Mkdir(dir, 0o555))
-	for _, d := range []string{dir, filepath.Join(dir, "p")} {
-		_, err := generateIn(t.Context(), d, Spec{Board: "host", Model: mlftest.Tiny(t, nil)}, testEnv())
-		if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "can be written to") {
-			t.Errorf("generate in %s: %v (%s)", d, err, failure.Next(err))
 		}
 	}
 }

@@ -41,11 +41,7 @@ func withUnit(b *boards.Board, n int) *boards.Board {
 // TestProtectionCount: the port compiles if the unit has as many regions as the port then uses, and with no fewer.
 func TestProtectionCount(t *testing.T) {
 	t.Parallel()
-	shelf := maps.Clone(reservedBoards)
-	for name, text := range rulesBoards {
-		shelf["rules_"+name+".json"] = text
-	}
-	path := boardstest.Shelf(t, shelf)
+	path := ruledShelf(t)
 	for _, c := range []struct {
 		board  string
 		upload int
@@ -78,6 +74,17 @@ func TestProtectionCount(t *testing.T) {
 	}
 }
 
+// ruledShelf has reservedBoards, rulesBoards and beside.
+func ruledShelf(t *testing.T) string {
+	t.Helper()
+	shelf := maps.Clone(reservedBoards)
+	shelf["beside.json"] = beside
+	for name, text := range rulesBoards {
+		shelf["rules_"+name+".json"] = text
+	}
+	return boardstest.Shelf(t, shelf)
+}
+
 // beside has an uncached memory before one with operators, which no region covers exactly.
 const beside = `{"inherits": "chip/stm32h743", "arena_kib": 64,
 "memory": [
@@ -90,26 +97,6 @@ const beside = `{"inherits": "chip/stm32h743", "arena_kib": 64,
 "place": {"code": "flash", "data": "axi", "stack": "axi", "arena": "sdram", "noinit": "axi", "upload": "axi",
   "operators": "fast"},
 "link": {"kind": "serial"}, "flash": {"programmer": "openocd", "scripts": ["x.cfg"]}}`
-
-// TestRulesBeside: a rule that covers its neighbour does not let a cache hold it, and RAM outside of the chip can be
-// written to without a function of the board.
-func TestRulesBeside(t *testing.T) {
-	t.Parallel()
-	b, err := boards.Find("beside", []string{boardstest.Shelf(t, map[string]string{"beside.json": beside})})
-	must(t, err)
-	m := mpuOf(t, b, boards.Options{}, 0)
-	for _, c := range []mpuAnswer{
-		{"", 0x30000000, true, true, false, false},
-		{"", 0x30001FFC, true, true, false, false},
-		{"", 0x30002000, true, true, true, true},
-		{"", 0xC0000000, true, true, false, true},
-	} {
-		m.want(t, c.at, c.read, c.write, c.execute)
-		if got := m.cached(c.at); got != c.cached {
-			t.Errorf("%#x is cached: %v", c.at, got)
-		}
-	}
-}
 
 // inheritedChip matches the chip from which a board's file inherits.
 var inheritedChip = regexp.MustCompile(`"inherits": "(chip/\w+)"`)
@@ -678,14 +665,6 @@ func TestMemoryInit(t *testing.T) {
 	}
 }
 
-// An mpuAnswer is what a memory protection unit allows at an address.
-type mpuAnswer struct {
-	board                string
-	at                   uint32
-	read, write, execute bool
-	cached               bool
-}
-
 // rulesBoards are boards with memories of all kinds: a Cortex-M7 and a Cortex-M33.
 var rulesBoards = map[string]string{
 	"seven": `{"inherits": "chip/stm32h743", "arena_kib": 64,
@@ -715,48 +694,86 @@ var rulesBoards = map[string]string{
 "link": {"kind": "serial"}, "flash": {"programmer": "none"}}`,
 }
 
-// TestMemoryRulesOfBoards checks what the port sets in a model of the unit.
+// TestMemoryRulesOfBoards checks what the port sets in a model of the unit, for memories of all kinds: reserved memory
+// and that beside it; a rule that covers its neighbour does not let a cache hold it, and RAM outside of the chip can be
+// written to without a function of the board.
 func TestMemoryRulesOfBoards(t *testing.T) {
 	t.Parallel()
-	shelf := map[string]string{}
-	for name, text := range rulesBoards {
-		shelf[name+".json"] = text
-	}
-	path := boardstest.Shelf(t, shelf)
-	units := map[string]mpuModel{}
-	for name := range rulesBoards {
-		b, err := boards.Find(name, []string{path})
-		must(t, err)
-		units[name] = mpuOf(t, b, boards.Options{}, 0)
-	}
-	for _, c := range []mpuAnswer{
-		{"seven", 0x08000000, true, false, true, true},
-		{"seven", 0x20001000 + 0x4000, true, true, false, true},
-		{"seven", 0x24000000, true, true, false, true},
-		{"seven", 0x00000000, true, false, false, true},
-		{"seven", 0x00000100, true, false, true, true},
-		{"seven", 0x30000000, true, true, false, false},
-		{"seven", 0x30047FFC, true, true, false, false},
-		{"seven", 0x38000000, true, true, false, false},
-		{"seven", 0x38010000, true, true, false, true},
-		{"seven", 0x70000000, false, false, false, false}, // a Cortex-M7 must not read there speculatively
-		{"seven", 0x90000000, true, false, false, true},
-		{"seven", 0x90800000, false, false, false, false},
-		{"seven", 0xC0000000, true, true, false, true},
-		{"eight", 0x10000000, true, false, true, true},
-		{"eight", 0x38000000, true, true, false, true},
-		{"eight", 0x38200000, true, true, false, false},
-		{"eight", 0x3820041C, true, true, false, false},
-		{"eight", 0x38200420, true, true, false, true},
-		{"eight", 0x80000000, true, false, true, true},
-		{"eight", 0x80FFFFFC, true, false, true, true},
-		{"eight", 0x81000000, true, true, false, true},
-		{"eight", 0x7FFFFFFC, true, true, false, true},
+	path := ruledShelf(t)
+	for board, allowed := range map[string]map[uint32]string{ // reading, writing, executing, and a cache
+		"seven": {
+			0x001FFFFC: "rxc",
+			0x00200000: "rc",
+			0x003FFFFC: "rc",
+			0x201FFFFC: "rwc",
+			0x20200000: "rc",
+			0x203FFFFC: "rc",
+			0x20400000: "rwc",
+		},
+		"eight": {
+			0x101FFFFC: "rxc",
+			0x10200000: "rc",
+			0x103FFFFC: "rc",
+			0x381FFFFC: "rwc",
+			0x38200000: "rc",
+			0x383FFFFC: "rc",
+			0x38400000: "rwc",
+		},
+		"odd": {
+			0x00000000: "rc",
+			0x00007FFC: "rc",
+			0x00008000: "rxc",
+			0x2011C01C: "rwc",
+			0x2011C020: "rc",
+			0x2012401C: "rc",
+			0x20124020: "rwc",
+		},
+		"rules_seven": {
+			0x08000000:          "rxc",
+			0x20001000 + 0x4000: "rwc",
+			0x24000000:          "rwc",
+			0x00000000:          "rc",
+			0x00000100:          "rxc",
+			0x30000000:          "rw",
+			0x30047FFC:          "rw",
+			0x38000000:          "rw",
+			0x38010000:          "rwc",
+			0x70000000:          "", // a Cortex-M7 must not read there speculatively
+			0x90000000:          "rc",
+			0x90800000:          "",
+			0xC0000000:          "rwc",
+		},
+		"rules_eight": {
+			0x10000000: "rxc",
+			0x38000000: "rwc",
+			0x38200000: "rw",
+			0x3820041C: "rw",
+			0x38200420: "rwc",
+			0x80000000: "rxc",
+			0x80FFFFFC: "rxc",
+			0x81000000: "rwc",
+			0x7FFFFFFC: "rwc",
+		},
+		"beside": {
+			0x30000000: "rw",
+			0x30001FFC: "rw",
+			0x30002000: "rwxc",
+			0xC0000000: "rwc",
+		},
 	} {
-		m := units[c.board]
-		m.want(t, c.at, c.read, c.write, c.execute)
-		if got := m.cached(c.at); c.read && got != c.cached {
-			t.Errorf("%s: %#x is cached: %v", c.board, c.at, got)
+		b, err := boards.Find(board, []string{path})
+		must(t, err)
+		m := mpuOf(t, b, boards.Options{}, 0)
+		for at, want := range allowed {
+			got, isRead := "", m.allows(reads, at)
+			for i, allows := range []bool{isRead, m.allows(writes, at), m.allows(executes, at), isRead && m.cached(at)} {
+				if allows {
+					got += "rwxc"[i : i+1]
+				}
+			}
+			if got != want {
+				t.Errorf("%s, %#x: %s, want %s\n%x", board, at, got, want, m.regions)
+			}
 		}
 	}
 }

@@ -813,7 +813,7 @@ func TestWrongArguments(t *testing.T) {
 	for _, c := range drawn.Of(t, "wrong arguments", all, 1) {
 		t.Run(c.board+"/"+c.archive+"/"+c.load, func(t *testing.T) {
 			needBoardTools(t, c.board, nil)
-			p := generated(t, Spec{Board: c.board, Model: archiveNamed(t, c.archive)})
+			p := generated(t, Spec{Board: c.board, Model: mlftest.Path(t, c.archive)})
 			_, m, err := p.Model()
 			must(t, err)
 			s, lib := started(t, p, c.load)
@@ -822,17 +822,6 @@ func TestWrongArguments(t *testing.T) {
 			}
 		})
 	}
-}
-
-func archiveNamed(t *testing.T, name string) string {
-	t.Helper()
-	for _, path := range mlftest.Archives(t) {
-		if mlftest.Name(path) == name {
-			return path
-		}
-	}
-	t.Fatal("no archive ", name)
-	return ""
 }
 
 // started runs the project's model, and returns the module of its functions.

@@ -2,7 +2,6 @@ package project
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,42 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/rpc/fault"
-	"github.com/boardsmith/boardsmith/templates"
 )
-
-// otherNames is a copy of the bare-metal template in which folders and sections have other names, as long as its own.
-func otherNames(t *testing.T) (dir string) {
-	t.Helper()
-	dir = filepath.Join(t.TempDir(), "baremetal") // boards know it by this name
-	files, err := fs.Sub(templates.FS, "baremetal")
-	must(t, err)
-	must(t, os.CopyFS(dir, files))
-	for name, pairs := range map[string][]string{
-		"template.json": {
-			`"build/`, `"stuff/`, `"landmarks": {`, `"landmarks": {"folders": {"model": "graph", "runtime": "tvm"},`,
-			`".stack"`, `".depth"`, `".handler_stack"`, `".handler_depth"`, `".arena"`, `".pages"`,
-		},
-		"Makefile": {
-			"CRT := crt\n", "CRT := tvm\n", "MODEL := model\n", "MODEL := graph\n", "BUILD := build\n", "BUILD := stuff\n",
-			"$(BUILD)/model", "$(BUILD)/graph", "$(BUILD)/crt/", "$(BUILD)/tvm/",
-		},
-		"link.ld.S": {
-			"  .stack (NOLOAD)", "  .depth (NOLOAD)", "  .handler_stack (NOLOAD)", "  .handler_depth (NOLOAD)",
-			"  .arena (NOLOAD)", "  .pages (NOLOAD)",
-		},
-	} {
-		at := filepath.Join(dir, name)
-		text := readFile(t, at)
-		for i := 0; i < len(pairs); i += 2 {
-			if !strings.Contains(string(text), pairs[i]) {
-				t.Fatalf("%s has no %q", name, pairs[i])
-			}
-		}
-		must(t, os.Chmod(at, 0o644))
-		writeFile(t, at, strings.NewReplacer(pairs...).Replace(string(text)))
-	}
-	return dir
-}
 
 // TestOtherNames: a template whose folders and sections have other names gives the same sizes, parts and stack depth,
 // and its faults name the operator.
@@ -63,7 +27,20 @@ func TestOtherNames(t *testing.T) {
 	})
 	var usages [2]*Usage
 	var images [2]*image.Image
-	for n, template := range []string{"", otherNames(t)} {
+	for n, template := range []string{"", copyOfBaremetal(t, map[string][]string{
+		"template.json": {
+			`"build/`, `"stuff/`, `"landmarks": {`, `"landmarks": {"folders": {"model": "graph", "runtime": "tvm"},`,
+			`".stack"`, `".depth"`, `".handler_stack"`, `".handler_depth"`, `".arena"`, `".pages"`,
+		},
+		"Makefile": {
+			"CRT := crt\n", "CRT := tvm\n", "MODEL := model\n", "MODEL := graph\n", "BUILD := build\n", "BUILD := stuff\n",
+			"$(BUILD)/model", "$(BUILD)/graph", "$(BUILD)/crt/", "$(BUILD)/tvm/",
+		},
+		"link.ld.S": { // as long as its own names
+			"  .stack (NOLOAD)", "  .depth (NOLOAD)", "  .handler_stack (NOLOAD)", "  .handler_depth (NOLOAD)",
+			"  .arena (NOLOAD)", "  .pages (NOLOAD)",
+		},
+	})} {
 		p := generated(t, Spec{Board: board, Template: template, Model: broken})
 		needTools(t, p, "make", p.Board().Toolchain.CC)
 		images[n] = built(t, p)
@@ -100,13 +77,9 @@ func TestFoldersAreChecked(t *testing.T) {
 		`{"model": "../x"}`, `{"model": "crt"}`, `{"runtime": "model/tvm"}`, `{"runtime": "build"}`,
 		`{"model": "build/net"}`, `{"model": "."}`,
 	} {
-		dir := otherNames(t)
-		at := filepath.Join(dir, templatefile.TemplateFile)
-		text, err := fs.ReadFile(templates.FS, "baremetal/"+templatefile.TemplateFile)
-		must(t, err)
-		writeFile(t, at, strings.Replace(string(text), `"landmarks": {`,
-			`"landmarks": {"folders": `+folders+`,`, 1))
-		_, err = generate(t, Spec{Template: dir})
+		_, err := generate(t, Spec{Template: copyOfBaremetal(t, map[string][]string{
+			templatefile.TemplateFile: {`"landmarks": {`, `"landmarks": {"folders": ` + folders + `,`},
+		})})
 		if failure.Of(err) != failure.Config {
 			t.Errorf("%s: %v", folders, err)
 		}

@@ -734,19 +734,12 @@ func TestOwnFirmware(t *testing.T) {
 	})
 	must(t, err)
 	defer p.Close()
-	name := filepath.Join(p.Dir(), "app", "main.c")
-	source := readFile(t, name)
-	const unused = "  (void)num_args;\n"
-	bad := strings.Replace(string(source), unused, `  if (num_args == 1) {
+	editFile(t, filepath.Join(p.Dir(), "app", "main.c"), "  (void)num_args;\n", `  if (num_args == 1) {
     beats = *(volatile uint32_t*)0xC0000000U;
   }
   while (num_args == 2) {
   }
-`, 1)
-	if bad == string(source) {
-		t.Fatalf("%s has no %q", name, unused)
-	}
-	writeFile(t, name, bad)
+`)
 	runProject(t, t.Context(), p, model)
 
 	s, err := p.Run(t.Context(), nil, "")

@@ -296,65 +296,20 @@ func originOf(t *testing.T, p *Project) projectfile.Origin {
 	return s.Template.Origin
 }
 
-// TestTemplateFromGit uses a template of a repository by URL and branch. What was fetched stays when the branch moves
-// and the repository goes, and gives the same bytes again.
+// TestTemplateFromGit: project.json has the commit of a template that a URL and a branch name.
 func TestTemplateFromGit(t *testing.T) {
 	t.Parallel()
-	home := t.TempDir()
-	repository := filepath.Join(home, "repository")
+	repository := filepath.Join(t.TempDir(), "repository")
 	board := kiln(t, filepath.Join(repository, "templates", "kiln"))
 	gitIn(t, repository, "init", "-q", "-b", "main")
-	commit := commitAll(t, repository)
-	url := "file://" + repository + "//templates/kiln"
-	b := &Builder{
-		Host: device.Host{Cache: cache.New(filepath.Join(home, "cache"), cache.Options{})},
-
-		LockFile: filepath.Join(home, "lock.json"),
-	}
-	make := func(b *Builder, template string) (*Project, error) {
-		spec := Spec{Board: board, Template: template, Model: mlftest.Tiny(t, nil)}
-		p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec)
-		if err == nil {
-			t.Cleanup(func() { must(t, p.Close()) })
-		}
-		return p, err
-	}
-	p, err := make(b, url+"@main")
-	must(t, err)
-	want := projectfile.Origin{URL: url + "@main", Commit: commit}
-	if got := originOf(t, p); got != want || p.Template() != "kiln" || p.TemplateFrom() != url+"@main" {
+	e, url := testEnv(), "file://"+repository+"//templates/kiln@main"
+	e.Cache = newCache(t)
+	want := projectfile.Origin{URL: url, Commit: commitAll(t, repository)}
+	p := generated(t, Spec{Board: board, Template: url}, e)
+	if got := originOf(t, p); got != want || p.Template() != "kiln" || p.TemplateFrom() != url {
 		t.Errorf("%+v, %s, %s", got, p.Template(), p.TemplateFrom())
 	}
-	if _, err := os.Stat(filepath.Join(p.Dir(), "src", "kiln.c")); err != nil {
-		t.Error(err)
-	}
-	first := built(t, p)
-
-	putFiles(t, repository, map[string]string{"README": "another commit, the same template\n"})
-	later := commitAll(t, repository)
-	p, err = make(b, url+"@"+later)
-	must(t, err)
-	if originOf(t, p).Commit != later {
-		t.Error("project.json has another commit")
-	}
-
-	must(t, os.RemoveAll(repository))
-	for _, template := range []string{url + "@main", url + "@" + commit} {
-		p, err = make(b, template)
-		must(t, err)
-		if i := built(t, p); i.BuildID != first.BuildID || i.Digest != first.Digest || originOf(t, p).Commit != commit {
-			t.Errorf("%s: another build", template)
-		}
-	}
-	b.Templates = map[string]string{"kiln": url + "@main"}
-	p, err = make(b, "") // the board's own
-	must(t, err)
-	if originOf(t, p).Commit != commit || p.TemplateFrom() != "kiln" {
-		t.Errorf("the template's name stands for something else: %s", p.TemplateFrom())
-	}
-	empty := &Builder{Host: device.Host{Cache: newCache(t)}, LockFile: b.LockFile}
-	_, err = make(empty, url+"@main")
-	wantError(t, err, "", repository)
+	built(t, p)
 }
 
 // TestTemplateInWorkTree: a template's folder that is git's work tree has its commit in project.json, with what differs

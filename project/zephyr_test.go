@@ -35,6 +35,7 @@ var (
 	must      = testkit.Must
 	writeFile = testkit.WriteFile
 	readFile  = testkit.ReadFile
+	editFile  = testkit.EditFile
 	wantError = testkit.WantError
 )
 

@@ -138,6 +138,18 @@ func ReadFile(t testing.TB, path string) []byte {
 	return data
 }
 
+// EditFile replaces texts in a file: pairs of an old one, which it must contain, and a new one.
+func EditFile(t testing.TB, path string, pairs ...string) {
+	t.Helper()
+	text := string(ReadFile(t, path))
+	for i := 0; i < len(pairs); i += 2 {
+		if !strings.Contains(text, pairs[i]) {
+			t.Fatalf("%s has no %q", path, pairs[i])
+		}
+	}
+	WriteFile(t, path, strings.NewReplacer(pairs...).Replace(text))
+}
+
 // WantError reports an error that is not of a class, if one is given, or has a text neither in its message nor in its
 // next step.
 func WantError(t testing.TB, err error, class failure.Class, texts ...string) {

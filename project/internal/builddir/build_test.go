@@ -916,10 +916,10 @@ func TestByHand(t *testing.T) {
 	if _, err := f.ByHand(t.Context()); !errors.As(err, &missing) || missing.Tool != "no-such-builder" {
 		t.Error(err)
 	}
-	f.State.Board.Toolchain.CC = "no-such-cc"
+	f.State.Board.Toolchain.CC, f.State.Board.Toolchain.Install = "no-such-cc", "get it"
 	_, err = f.ByHand(t.Context())
 	for _, err := range []error{err, f.ReadInputs(t.Context())} {
-		if !errors.As(err, &missing) || missing.Tool != "no-such-cc" {
+		if !errors.As(err, &missing) || missing.Tool != "no-such-cc" || missing.Install != "get it" {
 			t.Error(err)
 		}
 	}

@@ -61,16 +61,16 @@ func compilePort(t *testing.T, name string, path ...string) string {
 	return string(out)
 }
 
-// changedBoard writes a shipped board's file with changes, as the board "changed".
-func changedBoard(t *testing.T, of string, changes ...string) (folder string) {
+// changedBoard writes a shipped board's file with changes, "OLD => NEW" divided by " ;; ", as the board "changed".
+func changedBoard(t *testing.T, of, changes string) (folder string) {
 	t.Helper()
-	data := readFile(t, filepath.Join(templates, "..", "boards", of+".json"))
-	text := string(data)
-	for i := 0; i < len(changes); i += 2 {
-		if !strings.Contains(text, changes[i]) {
-			t.Fatalf("%s has no %q", of, changes[i])
+	text := string(readFile(t, filepath.Join(templates, "..", "boards", of+".json")))
+	for change := range strings.SplitSeq(changes, " ;; ") {
+		old, replacement, _ := strings.Cut(change, " => ")
+		if !strings.Contains(text, old) {
+			t.Fatalf("%s has no %q", of, old)
 		}
-		text = strings.Replace(text, changes[i], changes[i+1], 1)
+		text = strings.Replace(text, old, replacement, 1)
 	}
 	return boardstest.Shelf(t, map[string]string{"changed.json": text})
 }
@@ -93,69 +93,62 @@ func TestShippedBoardsCompile(t *testing.T) {
 func TestBoardRules(t *testing.T) {
 	t.Parallel()
 	const (
-		txF401, rxF401 = `STM32_PIN('A', 2)`, `STM32_PIN('A', 3)`
 		range2, range1 = "link.baud: the divisor of the UART is out of its range", "cannot be divided to this rate within 2 %"
 		noPin, irq     = ": no pin of the chip", "IRQ: not in the vector table"
 		noBase, noUART = ": no address of registers", "STM32_UART: this chip, or its port, has no USART"
 		crystal        = "STM32_HSE_HZ: the chip has no oscillator"
-		defines        = `"defines": {`
 	)
-	baud := func(rate string) []string { return []string{`"baud": 115200`, `"baud": ` + rate} }
-	qemuBaud := func(rate string) []string {
-		return []string{`"kind": "qemu",`, `"kind": "qemu", "baud": ` + rate + ","}
-	}
-	with := func(define string) []string { return []string{`"arena_kib"`, defines + define + `}, "arena_kib"`} }
-	hse := func(old, hz string) []string {
-		return []string{`"STM32_HSE_HZ": "` + old, `"STM32_HSE_HZ": "` + hz}
-	}
+	baud := func(rate string) string { return `"baud": 115200 => "baud": ` + rate }
+	qemuBaud := func(rate string) string { return `"kind": "qemu", => "kind": "qemu", "baud": ` + rate + "," }
+	with := func(define string) string { return `"arena_kib" => "defines": {` + define + `}, "arena_kib"` }
+	hse := func(old, hz string) string { return `"STM32_HSE_HZ": "` + old + ` => "STM32_HSE_HZ": "` + hz }
 	for _, c := range drawn.Of(t, "rules of boards", []struct {
-		name, board string
-		changes     []string
-		want        string // "": it compiles
+		name, board, changes string
+		want                 string // "": it compiles
 	}{
-		{"pin of no port", "nucleo_f401re", []string{txF401, `STM32_PIN('Z', 2)`}, "STM32_UART_TX" + noPin},
-		{"small letter", "nucleo_f401re", []string{txF401, `STM32_PIN('a', 2)`}, "STM32_UART_TX" + noPin},
-		{"pin 16", "nucleo_f401re", []string{rxF401, `STM32_PIN('A', 16)`}, "STM32_UART_RX" + noPin},
-		{"port that only other chips have", "nucleo_f401re", []string{rxF401, `STM32_PIN('F', 3)`}, "STM32_UART_RX" + noPin},
+		{"pin of no port", "nucleo_f401re", `STM32_PIN('A', 2) => STM32_PIN('Z', 2)`, "STM32_UART_TX" + noPin},
+		{"small letter", "nucleo_f401re", `STM32_PIN('A', 2) => STM32_PIN('a', 2)`, "STM32_UART_TX" + noPin},
+		{"pin 16", "nucleo_f401re", `STM32_PIN('A', 3) => STM32_PIN('A', 16)`, "STM32_UART_RX" + noPin},
+		{"port that only other chips have", "nucleo_f401re", `STM32_PIN('A', 3) => STM32_PIN('F', 3)`, "STM32_UART_RX" + noPin},
 		{
 			"function 16", "nucleo_f401re",
-			[]string{`"STM32_UART_TX_AF": "7"`, `"STM32_UART_TX_AF": "16"`},
+			`"STM32_UART_TX_AF": "7" => "STM32_UART_TX_AF": "16"`,
 			"STM32_UART_TX_AF: no function",
 		},
 		{
 			"function 99 of LPUART", "nucleo_g474re",
-			[]string{`"STM32_UART_RX_AF": "12"`, `"STM32_UART_RX_AF": "99"`},
+			`"STM32_UART_RX_AF": "12" => "STM32_UART_RX_AF": "99"`,
 			"STM32_UART_RX_AF: no function",
 		},
-		{"one pin", "nucleo_h743zi", []string{`STM32_PIN('D', 9)`, `STM32_PIN('D', 8)`}, ": the same pin as "},
+		{"one pin", "nucleo_h743zi", `STM32_PIN('D', 9) => STM32_PIN('D', 8)`, ": the same pin as "},
 		{
 			"SWDIO", "nucleo_f746zg",
-			[]string{`STM32_PIN('D', 8)`, `STM32_PIN('A', 13)`},
+			`STM32_PIN('D', 8) => STM32_PIN('A', 13)`,
 			"STM32_UART_TX: a pin of the debug probe",
 		},
 		{
 			"SWCLK", "nucleo_l4r5zi",
-			[]string{`STM32_PIN('G', 8)`, `STM32_PIN('A', 14)`},
+			`STM32_PIN('G', 8) => STM32_PIN('A', 14)`,
 			"STM32_UART_RX: a pin of the debug probe",
 		},
 		{
 			"nRF pin of no port", "nrf52840dk",
-			[]string{`"NRF_UART_TX_PIN": "6"`, `"NRF_UART_TX_PIN": "48"`},
+			`"NRF_UART_TX_PIN": "6" => "NRF_UART_TX_PIN": "48"`,
 			"NRF_UART_TX_PIN" + noPin,
 		},
 		{
 			"pin of a larger nRF", "microbit_v2",
-			[]string{`"NRF_UART_RX_PIN": "40"`, `"NRF_UART_RX_PIN": "42"`},
+			`"NRF_UART_RX_PIN": "40" => "NRF_UART_RX_PIN": "42"`,
 			"NRF_UART_RX_PIN" + noPin,
 		},
-		{"one nRF pin", "nrf5340dk", []string{`"NRF_UART_RX_PIN": "22"`, `"NRF_UART_RX_PIN": "20"`}, ": the same pin as "},
-		{"short vector table of an STM32", "nucleo_f401re", []string{defines, defines + `"CHIP_IRQS": "38", `}, irq},
+		{"one nRF pin", "nrf5340dk", `"NRF_UART_RX_PIN": "22" => "NRF_UART_RX_PIN": "20"`, ": the same pin as "},
+		{"short vector table of an STM32", "nucleo_f401re", `"defines": { => "defines": {"CHIP_IRQS": "38", `, irq},
 		{"interrupt beyond the table", "mps2_an385", with(`"UART_IRQ": "32"`), irq},
 		{"last interrupt", "mps2_an385", with(`"UART_IRQ": "31"`), ""},
 		{"no interrupt of a PLIC", "qemu_riscv32", with(`"UART_IRQ": "0"`), "UART_IRQ: no number of the interrupt"},
 		{
 			"more interrupts than a Cortex-M0 has", "microbit",
-			[]string{defines, defines + `"CHIP_IRQS": "33", `},
+			`"defines": { => "defines": {"CHIP_IRQS": "33", `,
 			"no such core has so many interrupts",
 		},
 		{"240 interrupts", "mps2_an385", with(`"CHIP_IRQS": "240"`), ""},
@@ -184,47 +177,44 @@ func TestBoardRules(t *testing.T) {
 		{"clock of the UART", "mps2_an385", with(`"UART_HZ": "0"`), range2},
 		{"base", "mps2_an385", with(`"CMSDK_UART_BASE": "0x40004001"`), "CMSDK_UART_BASE: not aligned"},
 		{"base of a PL011", "lm3s6965evb", with(`"PL011_BASE": "0x4000C002"`), "PL011_BASE: not aligned"},
-		{"no clock", "mps2_an385", []string{`"arena_kib"`, `"core_hz": 0, "arena_kib"`}, "core_hz: 0"},
-		{"no stack", "mps2_an385", []string{`65536`, `0`}, "stack_bytes: 0"},
+		{"no clock", "mps2_an385", `"arena_kib" => "core_hz": 0, "arena_kib"`, "core_hz: 0"},
+		{"no stack", "mps2_an385", `65536 => 0`, "stack_bytes: 0"},
 		{
 			"watchdog faster than its feed", "mps2_an385",
-			[]string{`"arena_kib"`, `"watchdog_ms": 19, "arena_kib"`},
+			`"arena_kib" => "watchdog_ms": 19, "arena_kib"`,
 			"watchdog_ms: shorter",
 		},
 		{
 			"clock that SysTick cannot divide", "mps2_an385",
-			[]string{`"arena_kib"`, `"core_hz": 1700000000, "timer": {"hz": 1700000000}, "arena_kib"`},
+			`"arena_kib" => "core_hz": 1700000000, "timer": {"hz": 1700000000}, "arena_kib"`,
 			"SysTick counts a hundredth",
 		},
 		{"slow mtime", "qemu_riscv32", with(`"MTIME_HZ": "50"`), "MTIME_HZ: too low"},
-		{"clock of an LM3S", "lm3s6965evb", []string{`"arena_kib"`, `"core_hz": 48000000, "timer": {"hz": 48000000},
-			"arena_kib"`}, "core_hz: not 200 MHz divided"},
+		{"clock of an LM3S", "lm3s6965evb", `"arena_kib" => "core_hz": 48000000, "timer": {"hz": 48000000},
+			"arena_kib"`, "core_hz: not 200 MHz divided"},
 		{
 			"bypass of no clock", "b_l475e_iot01a",
-			[]string{`"STM32_HSE_BYPASS": "0"`, `"STM32_HSE_BYPASS": "1"`},
+			`"STM32_HSE_BYPASS": "0" => "STM32_HSE_BYPASS": "1"`,
 			"STM32_HSE_BYPASS: 1 if",
 		},
-		{"no crystal", "stm32vldiscovery", []string{`"8000000"`, `"0"`}, "STM32_HSE_HZ: 0"},
-		{"behind a boot loader, without VTOR", "microbit", []string{`"arena_kib"`, `"model_at": 0,
+		{"no crystal", "stm32vldiscovery", `"8000000" => "0"`, "STM32_HSE_HZ: 0"},
+		{"behind a boot loader, without VTOR", "microbit", `"arena_kib" => "model_at": 0,
 			"memory": [{"name": "boot", "origin": 0, "size": "0x4000", "exec": true, "nonvolatile": true, "reserved": true},
 			{"name": "flash", "origin": "0x4000", "size": "0x3c000", "exec": true, "nonvolatile": true,
 				"sectors": [{"count": 240, "size": 1024}]},
-			{"name": "ram", "origin": "0x20000000", "size": "0x4000", "exec": true}], "arena_kib"`}, "this core has no VTOR"},
-		{"behind one that passes interrupts on", "microbit", []string{
-			`"arena_kib"`, `"model_at": 0,
+			{"name": "ram", "origin": "0x20000000", "size": "0x4000", "exec": true}], "arena_kib"`, "this core has no VTOR"},
+		{"behind one that passes interrupts on", "microbit", `"arena_kib" => "model_at": 0,
 			"memory": [{"name": "flash", "origin": "0x4000", "size": "0x3c000", "exec": true, "nonvolatile": true,
 				"sectors": [{"count": 240, "size": 1024}]},
-			{"name": "ram", "origin": "0x20000000", "size": "0x4000", "exec": true}], "arena_kib"`,
-			defines, defines + `"CPU_NO_VTOR": "0", `,
-		}, ""},
-		{"behind a boot loader, with VTOR", "lm3s6965evb", []string{`"arena_kib"`, `"model_at": 0,
+			{"name": "ram", "origin": "0x20000000", "size": "0x4000", "exec": true}], "arena_kib" ;; "defines": { => "defines": {"CPU_NO_VTOR": "0", `, ""},
+		{"behind a boot loader, with VTOR", "lm3s6965evb", `"arena_kib" => "model_at": 0,
 			"memory": [{"name": "flash", "origin": "0x4000", "size": "0x3c000", "exec": true, "nonvolatile": true},
-			{"name": "ram", "origin": "0x20000000", "size": "0x10000", "exec": true}], "arena_kib"`}, ""},
+			{"name": "ram", "origin": "0x20000000", "size": "0x10000", "exec": true}], "arena_kib"`, ""},
 		{
 			"vectors that VTOR cannot have", "lm3s6965evb",
-			[]string{`"arena_kib"`, `"model_at": 0,
+			`"arena_kib" => "model_at": 0,
 			"memory": [{"name": "flash", "origin": "0x4100", "size": "0x3bf00", "exec": true, "nonvolatile": true},
-			{"name": "ram", "origin": "0x20000000", "size": "0x10000", "exec": true}], "arena_kib"`},
+			{"name": "ram", "origin": "0x20000000", "size": "0x10000", "exec": true}], "arena_kib"`,
 			"is not aligned as a vector table",
 		},
 		{
@@ -233,29 +223,29 @@ func TestBoardRules(t *testing.T) {
 		},
 		{
 			"flash of a smaller size", "mimxrt1060_evk",
-			[]string{`"IMXRT_FLASH_BYTES": "0x00800000"`, `"IMXRT_FLASH_BYTES": "0x00400000"`},
+			`"IMXRT_FLASH_BYTES": "0x00800000" => "IMXRT_FLASH_BYTES": "0x00400000"`,
 			"the flash is larger than IMXRT_FLASH_BYTES",
 		},
 		{
 			"flash of no whole blocks", "mimxrt1060_evk",
-			[]string{`BYTES": "0x00800000"`, `BYTES": "0x00808000"`},
+			`BYTES": "0x00800000" => BYTES": "0x00808000"`,
 			"IMXRT_FLASH_BYTES: not a multiple",
 		},
 		{"interrupt of no vector", "mps2_an385", with(`"UART_IRQ": "-1"`), irq},
-		{"base in RAM", "nrf52840dk", []string{defines, defines + `"UARTE_BASE": "0x20000000", `}, "UARTE_BASE" + noBase},
+		{"base in RAM", "nrf52840dk", `"defines": { => "defines": {"UARTE_BASE": "0x20000000", `, "UARTE_BASE" + noBase},
 		{"base in flash", "lm3s6965evb", with(`"PL011_BASE": "0x100"`), "PL011_BASE" + noBase},
-		{"base 0", "mimxrt1060_evk", []string{defines, defines + `"LPUART_BASE": "0", `}, "LPUART_BASE" + noBase},
+		{"base 0", "mimxrt1060_evk", `"defines": { => "defines": {"LPUART_BASE": "0", `, "LPUART_BASE" + noBase},
 		{"base of 33 bits", "lm3s6965evb", with(`"PL011_BASE": "0x14000C000"`), "PL011_BASE" + noBase},
 		{"base of 33 bits, of 64", "qemu_riscv64", with(`"UART_BASE": "0x110000000"`), ""},
 		{"base in RAM of a RISC-V", "qemu_riscv64", with(`"UART_BASE": "0x82000000"`), "UART_BASE" + noBase},
-		{"USART3 of an F401", "nucleo_f401re", []string{`"STM32_UART": "2"`, `"STM32_UART": "3"`}, noUART},
-		{"USART6 of an F401", "nucleo_f401re", []string{`"STM32_UART": "2"`, `"STM32_UART": "6"`}, ""},
-		{"USART3 of an F405", "netduinoplus2", []string{`"STM32_UART": "1"`, `"STM32_UART": "3"`}, ""},
-		{"UART4", "nucleo_f401re", []string{`"STM32_UART": "2"`, `"STM32_UART": "4"`}, noUART},
-		{"LPUART of an F7", "nucleo_f746zg", []string{`"STM32_UART": "3"`, `"STM32_UART": "0"`}, noUART},
-		{"USART9", "nucleo_h743zi", []string{`"STM32_UART": "3"`, `"STM32_UART": "9"`}, noUART},
-		{"USART-1", "nucleo_l4r5zi", []string{`"STM32_UART": "0"`, `"STM32_UART": "-1"`}, noUART},
-		{"UART4 of an F100", "stm32vldiscovery", []string{`"STM32_UART": "1"`, `"STM32_UART": "4"`}, noUART},
+		{"USART3 of an F401", "nucleo_f401re", `"STM32_UART": "2" => "STM32_UART": "3"`, noUART},
+		{"USART6 of an F401", "nucleo_f401re", `"STM32_UART": "2" => "STM32_UART": "6"`, ""},
+		{"USART3 of an F405", "netduinoplus2", `"STM32_UART": "1" => "STM32_UART": "3"`, ""},
+		{"UART4", "nucleo_f401re", `"STM32_UART": "2" => "STM32_UART": "4"`, noUART},
+		{"LPUART of an F7", "nucleo_f746zg", `"STM32_UART": "3" => "STM32_UART": "0"`, noUART},
+		{"USART9", "nucleo_h743zi", `"STM32_UART": "3" => "STM32_UART": "9"`, noUART},
+		{"USART-1", "nucleo_l4r5zi", `"STM32_UART": "0" => "STM32_UART": "-1"`, noUART},
+		{"UART4 of an F100", "stm32vldiscovery", `"STM32_UART": "1" => "STM32_UART": "4"`, noUART},
 		{"crystal of 1 MHz", "stm32f746g_disco", hse("25000000", "1000000"), crystal},
 		{"crystal of 26 MHz", "stm32f746g_disco", hse("25000000", "26000000"), ""},
 		{"crystal of 50 MHz", "stm32f746g_disco", hse("25000000", "50000000"), crystal},
@@ -265,23 +255,23 @@ func TestBoardRules(t *testing.T) {
 		{"clock of an H7", "nucleo_h743zi", hse("8000000", "52000000"), "STM32_HSE_HZ: the chip cannot be fed"},
 		{
 			"measured crystal", "stm32f746g_disco",
-			[]string{`"link"`, `"measure_pin": "PH1", "link"`},
+			`"link" => "measure_pin": "PH1", "link"`,
 			"measure_pin: a pin of the oscillator",
 		},
-		{"measured beside a clock", "nucleo_f746zg", []string{`"link"`, `"measure_pin": "PH1", "link"`}, ""},
+		{"measured beside a clock", "nucleo_f746zg", `"link" => "measure_pin": "PH1", "link"`, ""},
 		{
 			"measured clock", "nucleo_f746zg",
-			[]string{`"link"`, `"measure_pin": "PH0", "link"`},
+			`"link" => "measure_pin": "PH0", "link"`,
 			"measure_pin: a pin of the oscillator",
 		},
 		{
 			"UART at the crystal", "nucleo_g474re",
-			[]string{`STM32_PIN('A', 2)`, `STM32_PIN('F', 0)`},
+			`STM32_PIN('A', 2) => STM32_PIN('F', 0)`,
 			"STM32_UART_TX: a pin of the oscillator",
 		},
 		{
 			"UART at LSE", "nucleo_l4r5zi",
-			[]string{`STM32_PIN('G', 8)`, `STM32_PIN('C', 15)`},
+			`STM32_PIN('G', 8) => STM32_PIN('C', 15)`,
 			"STM32_UART_RX: a pin of the oscillator",
 		},
 		{"receive buffer of 100", "mps2_an385", with(`"BARE_RX_BYTES": "100"`), "BARE_RX_BYTES: not a power"},
@@ -297,7 +287,7 @@ func TestBoardRules(t *testing.T) {
 	}, 16) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			text := compilePort(t, "changed", changedBoard(t, c.board, c.changes...))
+			text := compilePort(t, "changed", changedBoard(t, c.board, c.changes))
 			if c.want == "" && text != "" || !strings.Contains(text, c.want) {
 				t.Errorf("got  %s\nwant %s", text, c.want)
 			}
@@ -330,7 +320,7 @@ func TestMissingDefines(t *testing.T) {
 	for _, m := range drawn.Of(t, "missing defines", all, 4) {
 		t.Run(m.board+" "+m.name, func(t *testing.T) {
 			t.Parallel()
-			text := compilePort(t, "changed", changedBoard(t, m.board, m.text, `"OTHER": "1"`))
+			text := compilePort(t, "changed", changedBoard(t, m.board, m.text+` => "OTHER": "1"`))
 			want := regexp.MustCompile(`error: #error "` + m.name + `: not defined|error: .` + m.name + `. undeclared`)
 			if !want.MatchString(text) {
 				t.Errorf("no error is that %s is missing:\n%s", m.name, text)
