@@ -280,13 +280,13 @@ func (i Identification) Accepts(read uint32) bool {
 
 // A Link is how the host reaches the running firmware.
 type Link struct {
-	// Kind is one of LinkKinds; a board file may set only the fields of its kind.
+	// A board file may set only the fields of its kind.
 	// process: the image is a program, its standard input and output are the link;
 	// qemu: an emulator runs the image, its first serial port is the link;
 	// serial: a UART;
 	// tcp: a UART or the like behind a bridge that is reached over TCP;
 	// rtt: buffers in the firmware's RAM, which the debug probe reads and writes while the core runs.
-	Kind    string `json:"kind,omitzero"`
+	Kind    string `json:"kind,omitzero" is:"process|qemu|serial|tcp|rtt"`
 	Program string `json:"program,omitzero" is:"required" with:"kind=qemu"` // the emulator
 	// the machine; "{image}" stands for the ELF file, which is else given by -kernel, and "{board}/FILE" for a
 	// file beside the board file

@@ -284,7 +284,7 @@ func TestBadFiles(t *testing.T) {
 		{
 			"link", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"programmer": "none"}, ` +
 				`"memory": [{"name": "a", "size": 4096}],` + "\n" + `"link": {"kind": "proces"}}`,
-			`x.json:2: link.kind: "proces" is not a link; did you mean "process"?`,
+			`x.json:2: link.kind: "proces" is none of process, qemu, serial, tcp, rtt; did you mean "process"?`,
 		},
 		{
 			"programmer", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "process"}}`,

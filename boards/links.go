@@ -4,8 +4,6 @@ package boards
 
 import (
 	"slices"
-
-	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 // A linkKind is one way to reach the firmware.
@@ -23,14 +21,6 @@ var linkKinds = []linkKind{
 	{name: "serial"},
 	{name: "tcp", remote: true},
 	{name: "rtt", probe: true},
-}
-
-// LinkKinds lists the values that Link.Kind can have.
-func LinkKinds() (names []string) {
-	for _, k := range linkKinds {
-		names = append(names, k.name)
-	}
-	return names
 }
 
 // kind returns the table's row for the link's kind; ok is false if there is none.
@@ -73,13 +63,9 @@ func (l Link) ThroughProbe() bool {
 
 func (b *Board) checkLink() error {
 	l := b.Link
-	if l.Kind == "" { // of a partial board
-		return nil
-	}
-
 	k, ok := l.kind()
-	if !ok {
-		return b.wrong("link.kind", "%q is not a link%s", l.Kind, jsonfile.DidYouMean(l.Kind, LinkKinds()))
+	if !ok { // of a partial board
+		return nil
 	}
 
 	// No USB device of the link identifies the probe.

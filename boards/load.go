@@ -23,6 +23,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 //go:embed *.json chip cpu family
@@ -37,7 +38,7 @@ var (
 // notFound returns the error for a board, chip or cpu that is in no folder of the search path.
 func notFound(name string, available []string) error {
 	next := "choose one of: " + strings.Join(available, ", ") + "; or name the folder that has boards/NAME.json: " +
-		failure.Option("Host.Path", "…")
+		nextstep.Option("Host.Path", "…")
 	return failure.New(failure.Config, next, "board %q is not known%s", name, jsonfile.DidYouMean(name, available))
 }
 
@@ -226,7 +227,7 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 		if !ok || !slices.Contains(mayInherit(level), up) || !nameRE.MatchString(parent) {
 			next := ""
 			if level == "" {
-				next = "for a copy of a board: " + failure.Target("board:new") + " NAME"
+				next = "for a copy of a board: " + nextstep.Target("board:new") + " NAME"
 			}
 			return &jsonfile.Error{
 				File: here.File, Line: here.Line,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // Options are a user's choices for one project. A zero field means the board's default. The tags are the options'
@@ -289,7 +290,7 @@ func (b *Board) Settle(o Options) (Options, error) {
 	case o.Place != "":
 		err = fmt.Errorf("option place: %w", err)
 	}
-	return Options{}, failure.New(failure.Config, failure.Target("board:show")+" "+b.Name+" shows its memory map; "+
+	return Options{}, failure.New(failure.Config, nextstep.Target("board:show")+" "+b.Name+" shows its memory map; "+
 		"code is uploaded to a region with exec, which the board file names in place.upload", "board %s: %w", b.Name, err)
 }
 

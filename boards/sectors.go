@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // A Sector is one erase unit of flash.
@@ -42,7 +43,7 @@ func (b *Board) SectorAt(addr uint64) (s Sector, rated int, err error) {
 		return s, r.EraseCycles, nil
 	}
 
-	return s, 0, failure.New(failure.Config, failure.Target("board:show")+" "+b.Name+" shows its memory map",
+	return s, 0, failure.New(failure.Config, nextstep.Target("board:show")+" "+b.Name+" shows its memory map",
 		"the image has bytes at 0x%08x, but board %s has no flash with sectors there", addr, b.Name)
 }
 

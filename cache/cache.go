@@ -27,12 +27,6 @@ import (
 // maxEntryBytes limits the size of an entry that is read; real ones have at most a few MiB.
 const maxEntryBytes = 256 << 20
 
-// A File is one file of an entry. Name is a slash path below the folder it belongs to.
-type File struct {
-	Name string
-	Data []byte
-}
-
 // A Cache is a folder of entries, made by New. Its methods may be called from several goroutines.
 type Cache struct {
 	dir    string
@@ -87,14 +81,14 @@ func OrDefault(c *Cache) *Cache {
 
 // Get returns the files stored under the key, sorted by name, or ok false. It removes a damaged entry. An entry
 // that cannot be read at the moment counts as absent and stays.
-func (c *Cache) Get(k cachekey.Key) (files []File, ok bool) {
+func (c *Cache) Get(k cachekey.Key) (files []tarfile.File, ok bool) {
 	if c.verify {
 		return nil, false
 	}
 	return c.read(k)
 }
 
-func (c *Cache) read(k cachekey.Key) ([]File, bool) {
+func (c *Cache) read(k cachekey.Key) ([]tarfile.File, bool) {
 	path := c.path(k)
 	files, err := readEntry(path)
 	if err != nil {
@@ -108,7 +102,7 @@ func (c *Cache) read(k cachekey.Key) ([]File, bool) {
 
 // Put stores the files under the key, atomically. If two processes store one key, the last wins: their files are
 // equal.
-func (c *Cache) Put(k cachekey.Key, files []File) error {
+func (c *Cache) Put(k cachekey.Key, files []tarfile.File) error {
 	// Get returns them in this order, and compare goes by position.
 	sort.Slice(files, func(i, j int) bool { return files[i].Name < files[j].Name })
 	if c.verify {
@@ -143,7 +137,7 @@ func (c *Cache) path(k cachekey.Key) string {
 
 // compare returns an error for an entry whose second build gave other bytes: its key does not cover everything that
 // determines it.
-func compare(k cachekey.Key, old, now []File) error {
+func compare(k cachekey.Key, old, now []tarfile.File) error {
 	for i := range max(len(old), len(now)) {
 		name := ""
 		switch {
@@ -162,7 +156,7 @@ func compare(k cachekey.Key, old, now []File) error {
 
 // An entry is one file: the SHA-256 of all that follows, then a tar of the files. One file is whole or absent, and
 // can be verified when it is read.
-func writeEntry(files []File) ([]byte, error) {
+func writeEntry(files []tarfile.File) ([]byte, error) {
 	data, err := tarfile.Of(files)
 	sum := sha256.Sum256(data)
 	return append(sum[:], data...), err
@@ -178,7 +172,7 @@ func removeDamaged(path string, err error) {
 	}
 }
 
-func readEntry(path string) ([]File, error) {
+func readEntry(path string) ([]tarfile.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -198,8 +192,8 @@ func readEntry(path string) ([]File, error) {
 	return parseEntry(data[sha256.Size:])
 }
 
-func parseEntry(data []byte) ([]File, error) {
-	var files []File
+func parseEntry(data []byte) ([]tarfile.File, error) {
+	var files []tarfile.File
 	r := tar.NewReader(bytes.NewReader(data))
 	for {
 		h, err := r.Next()
@@ -218,6 +212,6 @@ func parseEntry(data []byte) ([]File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errDamaged, err)
 		}
-		files = append(files, File{h.Name, b})
+		files = append(files, tarfile.File{Name: h.Name, Data: b})
 	}
 }

@@ -12,13 +12,14 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/cachekey"
+	"github.com/boardsmith/boardsmith/internal/files/tarfile"
 )
 
-func entry() []File {
-	return []File{
-		{"crt/libcrt.a", []byte("archive")},
-		{"src/empty.o", []byte{}},
-		{"src/main.o", bytes.Repeat([]byte{0, 255}, 3000)},
+func entry() []tarfile.File {
+	return []tarfile.File{
+		{Name: "crt/libcrt.a", Data: []byte("archive")},
+		{Name: "src/empty.o", Data: []byte{}},
+		{Name: "src/main.o", Data: bytes.Repeat([]byte{0, 255}, 3000)},
 	}
 }
 
@@ -44,7 +45,7 @@ func TestGetAfterPut(t *testing.T) {
 func TestDamage(t *testing.T) {
 	c := New(t.TempDir(), Options{})
 	k := cachekey.New("test v1").Key()
-	files := []File{{"a", []byte("hello")}}
+	files := []tarfile.File{{Name: "a", Data: []byte("hello")}}
 	if err := c.Put(k, files); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func TestDamage(t *testing.T) {
 }
 
 func TestEntryThatClimbsOutIsRefused(t *testing.T) {
-	data, err := writeEntry([]File{{"../x", []byte("x")}})
+	data, err := writeEntry([]tarfile.File{{Name: "../x", Data: []byte("x")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestVerify(t *testing.T) {
 	if err := v.Put(k, entry()[:2]); err == nil {
 		t.Errorf("a file less: %v", err)
 	}
-	more := append(entry(), File{Name: "src/more.o"})
+	more := append(entry(), tarfile.File{Name: "src/more.o"})
 	if err := v.Put(k, more); err == nil || !strings.HasSuffix(err.Error(), "a different src/more.o") {
 		t.Errorf("a file more: %v", err)
 	}

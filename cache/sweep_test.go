@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/internal/cachekey"
+	"github.com/boardsmith/boardsmith/internal/files/tarfile"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
@@ -33,8 +34,8 @@ func TestMain(m *testing.M) {
 func key(n int) cachekey.Key { return cachekey.New("test v1").Add("n", fmt.Sprint(n)).Key() }
 
 // content derives an entry's content from its key, so that any process can check it.
-func content(n int) []File {
-	return []File{{"a", bytes.Repeat([]byte(fmt.Sprint(n)), 40*(n+1))}, {"b", nil}}
+func content(n int) []tarfile.File {
+	return []tarfile.File{{Name: "a", Data: bytes.Repeat([]byte(fmt.Sprint(n)), 40*(n+1))}, {Name: "b", Data: nil}}
 }
 
 func keep(t *testing.T, c *Cache, n int) {
@@ -88,7 +89,7 @@ func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
 func TestLimit(t *testing.T) {
 	c := New(t.TempDir(), Options{Limit: 100 << 10})
 	for n := range 2 * sweepEvery {
-		if err := c.Put(key(n), []File{{"f", make([]byte, 4<<10)}}); err != nil {
+		if err := c.Put(key(n), []tarfile.File{{Name: "f", Data: make([]byte, 4<<10)}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -23,8 +23,10 @@ import (
 	"github.com/boardsmith/boardsmith/internal/diagnostics"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
+	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/modelfile"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -56,7 +58,7 @@ type Compiler struct {
 // missing tool.
 func NewCompiler(ctx context.Context, b *boards.Board, o boards.Options) (*Compiler, error) {
 	if b.Toolchain.CC == "" {
-		return nil, failure.New(failure.Config, failure.Target("embed")+" without a board writes the sources",
+		return nil, failure.New(failure.Config, nextstep.Target("embed")+" without a board writes the sources",
 			"board %s names no compiler", b.Name)
 	}
 
@@ -249,7 +251,7 @@ func (c *Compiler) explained(source string, files []mlf.File, err error) error {
 			files = nil // of a library
 		}
 		cause, next = fit.ExplainHeader(header, includer, files,
-			"name its library with "+failure.Option("Spec.Libraries", "FOLDER"))
+			"name its library with "+nextstep.Option("Spec.Libraries", "FOLDER"))
 	} else if diagnostics.LacksInstruction(message) {
 		next = fit.NextProcessor
 	}
@@ -318,7 +320,7 @@ func (c *Compiler) Sizes(ctx context.Context, files []mlf.File) (map[string]imag
 		if err != nil {
 			return nil, failure.Errorf(failure.Compile, "%s: %w", e.Name(), err)
 		}
-		sizes[strings.TrimSuffix(e.Name(), ".o")] = image.SizeOf(f)
+		sizes[strings.TrimSuffix(e.Name(), ".o")] = image.Size(firmware.SizeOf(f))
 	}
 	return sizes, nil
 }

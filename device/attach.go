@@ -9,6 +9,7 @@ import (
 	"github.com/boardsmith/boardsmith/device/internal/desk"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // Attach opens a device of the board for exclusive use. which selects one of several: a name in Desk.File, a probe's
@@ -38,7 +39,7 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 		}
 		return d, nil
 	case link.start == nil:
-		return nil, failure.New(failure.Config, "choose a programmer, as in "+failure.Option("Desk.Programmer", "openocd"),
+		return nil, failure.New(failure.Config, "choose a programmer, as in "+nextstep.Option("Desk.Programmer", "openocd"),
 			"board %s, with link %s, needs a programmer", b.Name, b.Link.Kind)
 	case which != "":
 		return nil, failure.New(failure.Config, "leave it out",

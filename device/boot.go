@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
@@ -63,7 +64,7 @@ func (d *Device) bootError(ctx context.Context, i *image.Image, err error) error
 	}
 
 	what := fmt.Errorf("board %s was flashed and verified, but the new firmware does not respond", d.board.Name)
-	next := failure.Target("debug") + " halts it after its reset; or check the link: UART, pins and baud rate"
+	next := nextstep.Target("debug") + " halts it after its reset; or check the link: UART, pins and baud rate"
 	if recorded != nil {
 		what, next = fmt.Errorf("%w; its fault record: %w", what, recorded), "" // the fault's own
 	}

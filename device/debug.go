@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -139,7 +140,7 @@ func (d *Device) acceptDebugging(o Debugging) (*image.Image, error) {
 	case !d.board.Link.IsEmulator():
 		return nil, failure.New(failure.Config, chooseProbe, "board %s has no debug probe", d.board.Name)
 	case o.Attach:
-		return nil, failure.New(failure.Config, "leave out "+failure.Option("Debugging.Attach", "true"),
+		return nil, failure.New(failure.Config, "leave out "+nextstep.Option("Debugging.Attach", "true"),
 			"board %s starts when it is debugged: there is nothing to attach to", d.board.Name)
 	case o.Image == nil:
 		return nil, failure.New(failure.Config, "name the image to start", "board %s starts when it is debugged",
@@ -164,7 +165,7 @@ func awaitStub(ctx context.Context, o Debugging) error {
 			if ctx.Err() != nil {
 				return failure.Stopped(ctx, "start of the emulator's gdb server")
 			}
-			return failure.New(failure.Timeout, "the emulator may hang; "+failure.Option("Debugging.Timeout", "2m")+
+			return failure.New(failure.Timeout, "the emulator may hang; "+nextstep.Option("Debugging.Timeout", "2m")+
 				" waits longer", "the emulator's gdb server did not listen on %s within %v: %w", o.address(), within, err)
 		case <-time.After(stubEvery):
 		}
@@ -193,8 +194,8 @@ func (d *Device) debugServer() (debugServer, error) {
 
 	server, ok := d.attachment.Programmer.(debugServer)
 	if !ok {
-		return nil, failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "openocd")+" or "+
-			failure.Option("Desk.Programmer", "pyocd"), "%s has no gdb server",
+		return nil, failure.New(failure.Config, "use "+nextstep.Option("Desk.Programmer", "openocd")+" or "+
+			nextstep.Option("Desk.Programmer", "pyocd"), "%s has no gdb server",
 			d.attachment.ProgrammerName)
 	}
 	return server, nil

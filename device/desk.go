@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/statedir"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // A Desk configures the use of attached devices. The zero value is the usual one. After its fields are set, it may
@@ -130,7 +131,7 @@ func (k *Desk) tool(name string) (string, error) {
 
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", &failure.MissingToolError{Tool: name, Install: failure.Target("setup")}
+		return "", &failure.MissingToolError{Tool: name, Install: nextstep.Target("setup")}
 	}
 	return path, nil
 }
@@ -155,7 +156,7 @@ func (k *Desk) check(b *boards.Board) error {
 		return err
 	}
 	if neverProgrammed(b) && cmp.Or(k.Programmer, boards.NoProgrammer) != boards.NoProgrammer {
-		return failure.New(failure.Config, "leave "+failure.Option("Desk.Programmer", k.Programmer)+" out",
+		return failure.New(failure.Config, "leave "+nextstep.Option("Desk.Programmer", k.Programmer)+" out",
 			"%s has no effect: no programmer writes board %s", k.Programmer, b.Name)
 	}
 	return nil
@@ -165,7 +166,7 @@ func (k *Desk) check(b *boards.Board) error {
 func checkComplete(b *boards.Board) error {
 	if b.Partial {
 		return failure.New(failure.Config,
-			"build a project for it first ("+failure.Target("build")+") and choose that; Project.Board returns its board",
+			"build a project for it first ("+nextstep.Target("build")+") and choose that; Project.Board returns its board",
 			"only a build finds out how board %s is reached", b.Name)
 	}
 	return nil

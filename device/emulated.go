@@ -12,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/boardfile"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // probesFor returns the emulated probes and the folder of a board's chip: class config for a board that is not
@@ -22,7 +23,7 @@ func (k *Desk) probesFor(b *boards.Board) (Probes, string, error) {
 	}
 	if !b.Flash.Emulated {
 		return nil, "", failure.New(failure.Config,
-			"choose one whose chip is emulated behind a probe, as in "+failure.Option("Spec.Board", "microbit"),
+			"choose one whose chip is emulated behind a probe, as in "+nextstep.Option("Spec.Board", "microbit"),
 			"board %s has no emulated chip", b.Name)
 	}
 	if k.Probes == nil {
@@ -48,7 +49,7 @@ func (k *Desk) StartEmulated(ctx context.Context, b *boards.Board) (EmulatedStat
 
 	state, err := probes.Start(ctx, folder, b.Flash.Chip, k.Tool)
 	if err != nil && ctx.Err() == nil && failure.Of(err) != failure.ToolMissing {
-		err = failure.New(failure.ProbeMissing, "stop it, and try again: "+failure.Target("emulated:down"),
+		err = failure.New(failure.ProbeMissing, "stop it, and try again: "+nextstep.Target("emulated:down"),
 			"emulated board %s: %w", b.Name, err)
 	}
 

@@ -9,6 +9,7 @@ import (
 	"github.com/boardsmith/boardsmith/device/internal/flashplan"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // Erase erases the board's flash except reserved regions. It erases only sectors that are not blank, or whose
@@ -23,7 +24,7 @@ func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
 	f := flashing{d: d, power: powerCycle{d: d}, facts: flashplan.Facts{Image: flashplan.Blank(d.board)}}
 	if len(f.facts.Image.Sectors) == 0 {
 		return FlashReport{}, failure.New(failure.Config,
-			failure.Target("board:show")+" "+d.board.Name+" shows its memory map", "board %s has no flash with sectors",
+			nextstep.Target("board:show")+" "+d.board.Name+" shows its memory map", "board %s has no flash with sectors",
 			d.board.Name)
 	}
 

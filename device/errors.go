@@ -8,10 +8,11 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device/internal/ledger"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // chooseProbe is the next step if an operation needs a probe and the device has none.
-var chooseProbe = "choose a board with a probe, as in " + failure.Option("Spec.Board", "microbit") +
+var chooseProbe = "choose a board with a probe, as in " + nextstep.Option("Spec.Board", "microbit") +
 	", and another programmer than none"
 
 // wrongImage returns the error, of class verify, of a device that runs another image than the requested one. want and
@@ -54,10 +55,10 @@ func (e *WearError) FailureClass() failure.Class { return failure.Flash }
 // NextStep returns how to go on.
 func (e *WearError) NextStep() string {
 	if e.PossibleChip != "" {
-		return "use " + failure.Option("Desk.Reflash", "true") +
+		return "use " + nextstep.Option("Desk.Reflash", "true") +
 			" if it is another chip, which its new firmware will identify"
 	}
-	return "use another board, or " + failure.Option("Desk.Reflash", "true") +
+	return "use another board, or " + nextstep.Option("Desk.Reflash", "true") +
 		" to write to a worn one (all data are verified)"
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/device/internal/ledger"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -261,7 +262,7 @@ func (f *flashing) verifyBoot(ctx context.Context) (*flashplan.Answer, error) {
 func (f *flashing) read(ctx context.Context) error {
 	p, ok := f.d.attachment.Programmer.(flashReader)
 	if !ok {
-		return failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "pyocd")+" or its own tool",
+		return failure.New(failure.Config, "use "+nextstep.Option("Desk.Programmer", "pyocd")+" or its own tool",
 			"board %s: this programmer cannot read its flash back", f.d.board.Name)
 	}
 

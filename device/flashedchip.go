@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/device/internal/flashplan"
 	"github.com/boardsmith/boardsmith/device/internal/ledger"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // swapped returns the error, of class verify, of a board that holds the image now but whose chip, which did not respond
@@ -27,7 +28,7 @@ func (f *flashing) swapped(chip, expected string) error {
 		result = "was verified, and nothing was written"
 	}
 	return failure.New(failure.Verify, "connect the right board and flash it, or save the new one: "+
-		failure.Option("DeskFile.Note", ""),
+		nextstep.Option("DeskFile.Note", ""),
 		"board %s %s, but is not the expected one: its firmware answers from chip %s, not %s", f.d.board.Name, result,
 		cmp.Or(chip, "without an id"), expected)
 }

@@ -40,7 +40,7 @@ type launch struct {
 	log      hclog.Logger
 }
 
-// linkers has each of boards.LinkKinds.
+// linkers has each kind that boards.Link lists.
 var linkers = map[string]linker{
 	"process": {start: startProcess},
 	"qemu":    {start: startEmulator, open: openUART},

@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/framing"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/internal/standalone"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
@@ -140,7 +141,7 @@ func (d *Device) openMonitored(ctx context.Context, i *image.Image, m Monitoring
 
 	switch {
 	case m.Baud < 0, m.Baud > 0 && !uart:
-		return nil, failure.New(failure.Config, "leave out "+failure.Option("Monitoring.Baud", strconv.Itoa(m.Baud)),
+		return nil, failure.New(failure.Config, "leave out "+nextstep.Option("Monitoring.Baud", strconv.Itoa(m.Baud)),
 			"board %s has no serial port with a rate of %d", d.board.Name, m.Baud)
 	case m.Reset && kind.through != nil: // the link occupies the probe
 		if err := d.Reset(ctx); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/device/internal/ledger"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/internal/standalone"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
@@ -28,7 +29,7 @@ func (d *Device) Open(ctx context.Context, i *image.Image) (*rpc.Session, error)
 	}
 	if isStandalone(i) {
 		return nil, failure.New(failure.Config, "use OpenStandalone, or build with "+
-			failure.Option("Spec.Options", "app="+boards.RPC), "%v has no RPC server: it is standalone firmware", i)
+			nextstep.Option("Spec.Options", "app="+boards.RPC), "%v has no RPC server: it is standalone firmware", i)
 	}
 	return openCycling(ctx, d, i, d.openOnce)
 }
@@ -83,7 +84,7 @@ func (d *Device) silenceError(err error, i *image.Image) error {
 	if cause == "" {
 		return err
 	}
-	return failure.New(failure.Boot, "flash it: "+failure.Target("flash"), "%s does not answer: %s: %w",
+	return failure.New(failure.Boot, "flash it: "+nextstep.Target("flash"), "%s does not answer: %s: %w",
 		entries[0].Device, cause, err)
 }
 
@@ -160,7 +161,7 @@ func (d *Device) OpenStandalone(ctx context.Context, i *image.Image) (*Standalon
 	}
 	if !isStandalone(i) {
 		return nil, failure.New(failure.Config, "use Open, or build with "+
-			failure.Option("Spec.Options", "app="+boards.Standalone), "%v has an RPC server: it is not standalone firmware", i)
+			nextstep.Option("Spec.Options", "app="+boards.Standalone), "%v has an RPC server: it is not standalone firmware", i)
 	}
 	return openCycling(ctx, d, i, d.openStandaloneOnce)
 }

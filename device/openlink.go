@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -102,7 +103,7 @@ func (d *Device) emulatorError(err error, i *image.Image) error {
 	next := "check args of the board's link"
 	if ended.GaveUp() {
 		next = "the core faulted while it handled a fault, as after an overflow of the stack before main: " +
-			failure.Target("debug") + " shows where"
+			nextstep.Target("debug") + " shows where"
 	}
 
 	return failure.New(failure.Boot, next+"; to see it again: "+

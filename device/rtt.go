@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -29,7 +30,7 @@ const rttSymbol = "_SEGGER_RTT"
 func openRTT(ctx context.Context, p flasher.Programmer, e expected, b *boards.Board) (transport.Link, error) {
 	server, ok := p.(rttServer)
 	if !ok {
-		return nil, failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "openocd"),
+		return nil, failure.New(failure.Config, "use "+nextstep.Option("Desk.Programmer", "openocd"),
 			"board %s is reached through RTT, which only OpenOCD serves", b.Name)
 	}
 

@@ -13,9 +13,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
-	"regexp"
 	"syscall"
+
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // A Class is the kind of step that failed, which shows where the cause lies.
@@ -128,22 +128,6 @@ func Of(err error) Class {
 	return Internal
 }
 
-// Option names an option in an advice, as data: a field of this module's Go API such as "Desk.Reflash", a call such as
-// "DeskFile.Note" or a parameter such as "which", with the value to give it, "" of a call. Next prints its Go name;
-// NextFor lets a command line print what its user types.
-func Option(name, value string) string {
-	if value == "" {
-		return "{option:" + name + "}"
-	}
-	return "{option:" + name + "=" + url.QueryEscape(value) + "}"
-}
-
-// Target names a mage target in an advice, as in Target("devices") + " lists the ports". How it is called differs:
-// mage, go tool mage or a compiled magefile, and the name under which a magefile imports the targets.
-func Target(name string) string { return "{target:" + name + "}" }
-
-var inAdvice = regexp.MustCompile(`\{(option|target):([^{}=]+)(?:=([^{}=]*))?\}`)
-
 // Next returns the advice for a Go program: options by their Go names, targets as arguments of mage.
 func Next(err error) string {
 	return NextFor(err, func(name, value string) string {
@@ -158,17 +142,7 @@ func Next(err error) string {
 // with the texts that option and target return. It returns "" if no error has advice, or if the caller cancelled the
 // work.
 func NextFor(err error, option func(name, value string) string, target func(name string) string) string {
-	return inAdvice.ReplaceAllStringFunc(next(err), func(found string) string {
-		m := inAdvice.FindStringSubmatch(found)
-		if m[1] == "target" {
-			return target(m[2])
-		}
-		value, err := url.QueryUnescape(m[3])
-		if err != nil {
-			value = m[3] // not of Option
-		}
-		return option(m[2], value)
-	})
+	return nextstep.Fill(next(err), option, target)
 }
 
 func next(err error) string {

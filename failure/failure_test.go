@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 func TestOf(t *testing.T) {
@@ -67,8 +68,8 @@ func TestOf(t *testing.T) {
 
 // TestAdvice: a Go program gets options by their Go names; a command line gets what its user types.
 func TestAdvice(t *testing.T) {
-	next := "use " + failure.Option("Desk.Wait", "}=60 s%") + ", " + failure.Option("DeskFile.Note", "") + " or " +
-		failure.Target("cache:list") + "; {it}"
+	next := "use " + nextstep.Option("Desk.Wait", "}=60 s%") + ", " + nextstep.Option("DeskFile.Note", "") + " or " +
+		nextstep.Target("cache:list") + "; {it}"
 	err := fmt.Errorf("outer: %w", failure.New(failure.Config, next, "x"))
 	if got, want := failure.Next(err), "use Desk.Wait=}=60 s%, DeskFile.Note or mage cache:list; {it}"; got != want {
 		t.Errorf("next step %q, want %q", got, want)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // verifyError returns the error, of class verify, of memory that differs from what was written.
@@ -77,7 +78,7 @@ var failurePatterns = []struct {
 	},
 	{
 		printed(`LIBUSB_ERROR_ACCESS`, `insufficient permissions`, `permission denied`), failure.ProbeMissing,
-		"this user may not open the probe: udev rules are missing", failure.Target("doctor") + " shows the rules",
+		"this user may not open the probe: udev rules are missing", nextstep.Target("doctor") + " shows the rules",
 	},
 	{
 		printed(`target voltage (may be )?too low`, `no target power`), failure.ProbeMissing, "the target has no power", "",
@@ -106,7 +107,7 @@ var failurePatterns = []struct {
 			`unable to find (a matching )?(CMSIS-DAP|device|Nu-Link)`, `Failed to connect`, `Connection refused`,
 			`No available debug probes`, `can't connect`, `couldn't connect`),
 		failure.ProbeMissing, "no probe found",
-		"plug it in; " + failure.Target("doctor") + " checks whether this user may open it",
+		"plug it in; " + nextstep.Target("doctor") + " checks whether this user may open it",
 	},
 	{
 		printed(

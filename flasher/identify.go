@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // ErrOtherChip is wrapped by the error, of class flash, of a chip that differs from the board file. Nothing was erased
@@ -28,7 +29,7 @@ func otherRegister(read uint32, want boards.Identification) error {
 	}
 
 	return failure.New(failure.Flash, "choose this chip's board; if the board file is right for the chip, add the value "+
-		"to its identification.values, or use "+failure.Option("Desk.Reflash", "true"),
+		"to its identification.values, or use "+nextstep.Option("Desk.Reflash", "true"),
 		"%w: register 0x%08x reads 0x%08x; its masked value 0x%x is not %s (%s)", ErrOtherChip, uint64(want.Address), read,
 		uint64(want.Mask)&uint64(read), strings.Join(values, " or "), want.Source)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // A zephyrBuild is the folder of a Zephyr build, with the content of its runners.yaml.
@@ -283,7 +284,7 @@ func (w *westRunner) Do(ctx context.Context, j Job) error {
 		return err
 	}
 	if len(j.Write) == 0 {
-		return failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "pyocd")+" or the runner's own tool",
+		return failure.New(failure.Config, "use "+nextstep.Option("Desk.Programmer", "pyocd")+" or the runner's own tool",
 			"west's runner %s only writes images: it neither erases nor resets the board", w.runner)
 	}
 	if in, err := filepath.Rel(w.build.dir, w.Image); w.Image != "" && (err != nil || !filepath.IsLocal(in)) {

@@ -71,23 +71,6 @@ func (i *Image) isAnother() error {
 	return failure.New(failure.Config, "build again", "%s is no longer %v", i.Path, i)
 }
 
-// SizeOf reads the sizes from an ELF file, as the tool size counts them, but TVM's constants in flash as text.
-func SizeOf(f *elf.File) Size {
-	var s Size
-	for _, sec := range f.Sections {
-		switch n := int64(sec.Size); {
-		case sec.Flags&elf.SHF_ALLOC == 0:
-		case sec.Type == elf.SHT_NOBITS:
-			s.BSS += n
-		case firmware.IsConstant(f, sec):
-			s.Text += n
-		default:
-			s.Data += n
-		}
-	}
-	return s
-}
-
 func (i *Image) String() string { return fmt.Sprintf("build %s for %s", i.ID(), i.Board) }
 
 // unchanged returns an error if a later build replaced the image's file.

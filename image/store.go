@@ -24,6 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // A Store holds images of earlier builds, in the cache. The zero value is the user's. It may be used from many
@@ -40,24 +41,9 @@ func (s Store) log() hclog.Logger {
 	return s.Log
 }
 
-// label returns the image's label in the cache: build id, board, and digest of its landmarks.
+// label returns the image's label in the cache.
 func (i *Image) label() string {
-	return i.ID() + "-" + strings.ReplaceAll(i.Board, "/", slash) + "-" + cachekey.Digest(landmarksJSON(i.Landmarks))[:16]
-}
-
-// slash stands for the slash of a board's name, which itself has no plus sign.
-const slash = "+"
-
-var labelRE = regexp.MustCompile(`^([0-9a-f]{32})-(.+)-([0-9a-f]{16})$`)
-
-// ParseLabel returns the build id and the board of an image in the cache. ok is false if another version of
-// boardsmith stored it.
-func ParseLabel(label string) (id, board string, ok bool) {
-	m := labelRE.FindStringSubmatch(label)
-	if m == nil {
-		return "", "", false
-	}
-	return m[1], strings.ReplaceAll(m[2], slash, "/"), true
+	return firmware.Label(i.ID(), i.Board, cachekey.Digest(landmarksJSON(i.Landmarks)))
 }
 
 // landmarksLabel is the cache's label of a template's landmarks, which its images share.
@@ -81,14 +67,14 @@ func keepLandmarks(c *cache.Cache, l firmware.Landmarks) error {
 
 // storedLandmarks returns the landmarks of an image in the cache.
 func storedLandmarks(c *cache.Cache, of cache.EntryInfo) (l firmware.Landmarks, err error) {
-	m := labelRE.FindStringSubmatch(of.Label)
-	if m == nil {
+	_, _, beginning, ok := firmware.ParseLabel(of.Label)
+	if !ok {
 		return l, errors.New("it is of another version of boardsmith")
 	}
 
 	// The image's label has only the beginning of their digest.
 	list, err := c.Images(func(e cache.EntryInfo) bool {
-		return e.Label == landmarksLabel && strings.HasPrefix(hex.EncodeToString(e.Key[:]), m[3])
+		return e.Label == landmarksLabel && strings.HasPrefix(hex.EncodeToString(e.Key[:]), beginning)
 	})
 	if err != nil {
 		return l, err
@@ -195,7 +181,7 @@ func (s Store) Find(name string) (*Image, error) {
 // several that match, it returns the one for which is returns true.
 func (s Store) FindWhich(name string, is func(*Image) bool) (*Image, error) {
 	if !imageNameRE.MatchString(name) {
-		return nil, failure.New(failure.Config, failure.Target("cache:list")+" shows those there are",
+		return nil, failure.New(failure.Config, nextstep.Target("cache:list")+" shows those there are",
 			"%q is not the beginning of a build id or of an image's SHA-256 (6 to 64 hexadecimal digits)", name)
 	}
 
@@ -235,7 +221,7 @@ func (s Store) FindWhich(name string, is func(*Image) bool) (*Image, error) {
 	switch len(images) {
 	case 0:
 		return nil, failure.New(failure.Config,
-			failure.Target("cache:list")+" shows those there are; build it again from its sources",
+			nextstep.Target("cache:list")+" shows those there are; build it again from its sources",
 			"image %s is not in the cache",
 			name)
 	case 1:
@@ -258,7 +244,7 @@ func storedImage(c *cache.Cache, path string, of cache.EntryInfo) (i *Image, loa
 		return nil, "", failure.New(failure.Config, "build it again", "%s: %w", path, err)
 	}
 
-	id, board, _ := ParseLabel(of.Label)
+	id, board, _, _ := firmware.ParseLabel(of.Label)
 	i = &Image{Path: path, Digest: hex.EncodeToString(of.Key[:]), Board: board, UpToDate: true, Landmarks: marks}
 	_, _ = hex.Decode(i.BuildID[:], []byte(id)) // the label's pattern says that it is one
 
@@ -267,7 +253,7 @@ func storedImage(c *cache.Cache, path string, of cache.EntryInfo) (i *Image, loa
 		return nil, "", failure.New(failure.Config, "build it again", "%s: %w", path, err)
 	}
 	defer f.Close()
-	i.Size = SizeOf(f)
+	i.Size = Size(firmware.SizeOf(f))
 
 	segments, err := firmware.Loads(f, path)
 	if err != nil {

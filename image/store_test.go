@@ -93,7 +93,7 @@ func TestSizeOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := SizeOf(f), (Size{Text: 120, Data: 7, BSS: 3000}); got != want {
+	if got, want := Size(firmware.SizeOf(f)), (Size{Text: 120, Data: 7, BSS: 3000}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
@@ -323,20 +323,5 @@ func TestLandmarksOfTheCache(t *testing.T) {
 	}
 	if e := c.HasImage(sha256.Sum256(text), i.label(), 4); !e {
 		t.Error("the cache has lost it")
-	}
-}
-
-func TestParseLabel(t *testing.T) {
-	id := strings.Repeat("0f", 16)
-	for label, want := range map[string][2]string{
-		id + "-a-board-0123456789abcdef": {id, "a-board"}, id + "-a+b@1+c-0123456789abcdef": {id, "a/b@1/c"},
-		id[1:] + "-b-0123456789abcdef": {},
-		id + "-b-0123456789abcde":      {}, id + "--0123456789abcdef": {}, "0" + id + "-b-0123456789abcdef": {},
-		id + "-b-0123456789abcdef0": {}, "landmarks": {},
-	} {
-		got, board, ok := ParseLabel(label)
-		if got != want[0] || board != want[1] || ok != (want[0] != "") {
-			t.Errorf("%s: %q, %q, %v", label, got, board, ok)
-		}
 	}
 }

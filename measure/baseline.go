@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/files/regularfile"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -110,7 +111,7 @@ func (r *Result) damage() string {
 		return "it is a failure"
 	case r.Flash < 0 || r.RAM < 0 || r.Stack < 0 || c.Median < 0 || c.Resolution < 0:
 		return "a quantity is negative"
-	case !slices.Contains([]string{"", Seconds, Instructions, DeviceSeconds}, c.Unit):
+	case !slices.Contains([]string{"", inSeconds, inInstructions, inDeviceSeconds}, c.Unit):
 		return fmt.Sprintf("the unit of its cost, %q, is unknown", c.Unit)
 	case c.Unit == "" && c != Cost{}:
 		return "its cost has no unit"
@@ -359,14 +360,14 @@ func (c *Comparison) addCost(old, current *Result, limit float64) {
 // leastSamples is the smallest number of which margin is not negative.
 const leastSamples = 6
 
-func (c Cost) hasInterval() bool { return c.Unit == Instructions || margin(c.Samples) >= 0 }
+func (c Cost) hasInterval() bool { return c.Unit == inInstructions || margin(c.Samples) >= 0 }
 
 // few returns an error of class config for a cost that cannot be compared because it is of too few samples.
 func (c Cost) few() error {
 	if c.Unit == "" || c.hasInterval() {
 		return nil
 	}
-	return failure.New(failure.Config, failure.Option("Options.Samples", strconv.Itoa(leastSamples)),
+	return failure.New(failure.Config, nextstep.Option("Options.Samples", strconv.Itoa(leastSamples)),
 		"too few samples for an interval of 95 %%: %d, and at least %d are needed", c.Samples, leastSamples)
 }
 
@@ -475,7 +476,7 @@ func (c Change) text(v float64) string {
 	switch {
 	case v == 0:
 		return "unknown"
-	case c.Unit == Seconds || c.Unit == DeviceSeconds:
+	case c.Unit == inSeconds || c.Unit == inDeviceSeconds:
 		return fmt.Sprintf("%.6g", v)
 	}
 	return fmt.Sprintf("%.0f", v)

@@ -90,7 +90,7 @@ func Project(ctx context.Context, p *project.Project, o Options) (*Result, error
 	}
 
 	if _, each := p.Board().InstructionClock(); o.ForBaseline && o.Samples > 0 && each == 0 {
-		if err := (Cost{Unit: Seconds, Samples: o.Samples}).few(); err != nil {
+		if err := (Cost{Unit: inSeconds, Samples: o.Samples}).few(); err != nil {
 			return nil, err
 		}
 	}
@@ -287,13 +287,8 @@ func (r *Result) addUsage(p *project.Project, i *image.Image) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range u.Shares() {
-		r.Parts = append(r.Parts, Part{s.Part, s.Flash, s.RAM})
-		r.Flash, r.RAM = r.Flash+s.Flash, r.RAM+s.RAM
-	}
-	for _, g := range u.Regions {
-		r.Regions = append(r.Regions, Region{Name: g.Name, Size: g.Size, Used: g.Used})
-	}
+	r.Parts, r.Regions = u.Shares(), u.Regions
+	r.Flash, r.RAM = u.FlashAndRAM()
 
 	r.RAMUnsure, r.Arena, r.ArenaSize = u.Arena.Unsure, u.Arena.Peak, u.Arena.Have
 	if u.Arena.Need == 0 && u.Arena.Have > 0 {

@@ -21,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
@@ -88,7 +89,7 @@ func measured(t *testing.T, archive string, s project.Spec) *Result {
 // checkSymbols: what functions and variables take is among what their parts take.
 func checkSymbols(t *testing.T, r *Result) {
 	t.Helper()
-	of := map[string]Part{}
+	of := map[string]fit.Share{}
 	for _, p := range r.Parts {
 		of[p.Name] = p
 	}
@@ -113,7 +114,7 @@ func TestModel(t *testing.T) {
 	t.Run("host", func(t *testing.T) {
 		t.Parallel()
 		r := measured(t, "sine.graph", project.Spec{Board: "host"})
-		if c := r.Cost; c.Unit != Seconds || c.Samples != 10 || !(c.Min > 0) || c.Min > c.Median || c.Median > c.Max {
+		if c := r.Cost; c.Unit != inSeconds || c.Samples != 10 || !(c.Min > 0) || c.Min > c.Median || c.Median > c.Max {
 			t.Errorf("%+v", c)
 		}
 		if r.ArenaUsed == 0 || r.ArenaUsed != r.Arena || r.Arena > r.ArenaSize || len(r.RAMUnsure) > 0 {
@@ -130,7 +131,7 @@ func TestModel(t *testing.T) {
 		t.Parallel()
 		s := project.Spec{Board: "mps2_an385", Options: boards.Options{App: boards.Standalone}}
 		r, again := measured(t, "sine.aot_c", s), measured(t, "sine.aot_c", s)
-		if c := r.Cost; c.Unit != Instructions || c.Samples != 3 || c.Median < 100 || c.Resolution < 1 ||
+		if c := r.Cost; c.Unit != inInstructions || c.Samples != 3 || c.Median < 100 || c.Resolution < 1 ||
 			r.Stack < 100 || r.Computer != "" {
 			t.Errorf("%+v, stack %d", c, r.Stack)
 		}
@@ -159,7 +160,7 @@ func TestRecheck(t *testing.T) {
 		}, 10, true},
 		{"another computer", func(r *Result) { r.Computer = "x" }, 0, false},
 		{"a slower baseline", func(r *Result) {
-			r.Cost = Cost{Unit: Seconds, Samples: 10, Median: 1, Min: 1, Low: 1, High: 1}
+			r.Cost = Cost{Unit: inSeconds, Samples: 10, Median: 1, Min: 1, Low: 1, High: 1}
 		}, 0, false},
 	} {
 		earlier := *old
@@ -194,7 +195,7 @@ func TestSamples(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	path := filepath.Join(t.TempDir(), "b.json")
-	few := &Result{Cost: Cost{Unit: Seconds, Samples: 5}}
+	few := &Result{Cost: Cost{Unit: inSeconds, Samples: 5}}
 	for _, err := range []error{
 		modelError(t, spec, Options{Samples: 5, ForBaseline: true}),
 		UpdateBaseline(t.Context(), path, []*Result{few}),
@@ -221,8 +222,8 @@ func grown() (old, current *Result) {
 		return &Result{
 			Board: "b", Model: "m", App: "rpc", Flash: 1000 + flash, RAM: 50,
 			Stack: 100, StackPath: []string{"main 60", "run 40"},
-			Cost:    Cost{Unit: Instructions, Median: cost, Mean: cost, Low: cost, High: cost, Resolution: 3},
-			Parts:   []Part{{Name: "runtime", Flash: 600, RAM: 50}, {Name: "operators", Flash: 400 + flash}},
+			Cost:    Cost{Unit: inInstructions, Median: cost, Mean: cost, Low: cost, High: cost, Resolution: 3},
+			Parts:   []fit.Share{{Name: "runtime", Flash: 600, RAM: 50}, {Name: "operators", Flash: 400 + flash}},
 			FlashOf: map[string]int64{"operators: conv": 300 + flash, "runtime: main": 100},
 		}
 	}
@@ -291,7 +292,7 @@ func TestUnknown(t *testing.T) {
 func TestConditions(t *testing.T) {
 	result := func(change func(*Result)) *Result {
 		r := &Result{Board: "b", Model: "m", App: "rpc", Flash: 10, Toolchain: "gcc", Computer: "x, 1"}
-		r.Cost = Cost{Unit: Seconds, Samples: 10, Median: 1, Low: 1, High: 1}
+		r.Cost = Cost{Unit: inSeconds, Samples: 10, Median: 1, Low: 1, High: 1}
 		change(r)
 		return r
 	}
@@ -305,8 +306,8 @@ func TestConditions(t *testing.T) {
 		{func(r *Result) { r.Options = []string{"place=stack=dtcm"} }, "differ: place=stack=dtcm, not none", ""},
 		{func(r *Result) { r.InputsSHA256 = "12" }, "the inputs differ", ""},
 		{func(r *Result) { r.Computer, r.Cost.Low = "y, 1", 9 }, "of two computers, y, 1 and x, 1", ""},
-		{func(r *Result) { r.Cost.Unit = Instructions }, "", "its unit is instructions, not s"},
-		{func(r *Result) { r.Cost.Unit = DeviceSeconds }, "", "its unit is device-s, not s"},
+		{func(r *Result) { r.Cost.Unit = inInstructions }, "", "its unit is instructions, not s"},
+		{func(r *Result) { r.Cost.Unit = inDeviceSeconds }, "", "its unit is device-s, not s"},
 		{func(r *Result) { r.Cost.Samples, r.Cost.Median = 1, 9 }, "", "an interval of 95 %: 1, and at least 6"},
 		{func(r *Result) { r.Cost, r.InputsSHA256, r.Computer = Cost{}, "12", "" }, "", ""}, // a build
 	} {
@@ -326,7 +327,7 @@ func TestConditions(t *testing.T) {
 
 // TestNoise: times differ if their intervals do not overlap, and exceed a limit if even the ends next to each other do.
 func TestNoise(t *testing.T) {
-	for _, unit := range []string{Seconds, DeviceSeconds} {
+	for _, unit := range []string{inSeconds, inDeviceSeconds} {
 		result := func(median, half float64) *Result {
 			return &Result{Cost: Cost{
 				Unit: unit, Samples: 10, Median: median, Low: median - half, High: median + half, Resolution: 1e-6,
@@ -523,8 +524,8 @@ func TestPage(t *testing.T) {
 		Result{},
 		Cost{},
 		Operator{},
-		Part{},
-		Region{},
+		fit.Share{},
+		fit.RegionUse{},
 		Failure{},
 		Change{},
 		Cause{},

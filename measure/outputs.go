@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -93,7 +94,7 @@ func (r *Outputs) Err() error {
 			if r.MaxDistance != nil && *r.MaxDistance == 0 { // the bytes differ, the numbers do not
 				next = "only signs of zeros differ; allow that: "
 			}
-			next += failure.Option("Options.Rule", rounding.String())
+			next += nextstep.Option("Options.Rule", rounding.String())
 		}
 
 		return failure.New(failure.WrongAnswer, next, "%d of %d samples differ from the expected outputs (%s)%s", n,

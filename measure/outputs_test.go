@@ -142,7 +142,7 @@ func TestReport(t *testing.T) {
 	if want := []Cell{{0, 0, 1}, {1, 1, 1}, {2, 1, 1}}; !slices.Equal(r.Confusion, want) {
 		t.Errorf("%+v", r.Confusion)
 	}
-	if c := all.Cost; c.Unit != Seconds || c.Samples != 3 || c.Min != 0.01 || c.Median != 0.02 || c.Max != 0.03 ||
+	if c := all.Cost; c.Unit != inSeconds || c.Samples != 3 || c.Min != 0.01 || c.Median != 0.02 || c.Max != 0.03 ||
 		c.Resolution != 0.001 {
 		t.Errorf("%+v", c)
 	}

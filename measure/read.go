@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/internal/spelling"
 	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -390,7 +391,7 @@ func (r *reader) unknown(name string, of kind) error {
 	switch {
 	case next != "":
 	case of == inputKind:
-		next = "rename the array, leave it out, or map it, as in " + failure.Option("Files.Names", names[0]+"="+name)
+		next = "rename the array, leave it out, or map it, as in " + nextstep.Option("Files.Names", names[0]+"="+name)
 	case len(names) > 0:
 		next = "name the array " + names[0] + ", or leave it out"
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
@@ -144,7 +145,7 @@ func TestKeywordSpotting(t *testing.T) {
 
 // workspace returns the bytes of standalone firmware's workspace.
 func workspace(r *measure.Result) int64 {
-	i := slices.IndexFunc(r.Parts, func(p measure.Part) bool { return p.Name == "workspace" })
+	i := slices.IndexFunc(r.Parts, func(p fit.Share) bool { return p.Name == "workspace" })
 	return r.Parts[i].RAM
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
@@ -42,17 +43,17 @@ type Result struct {
 
 	// Flash is the bytes of regions of flash, of a process its code, constants and initial values. RAM is that of all
 	// other regions, with the arena's part that the model takes, without stacks.
-	Flash     int64    `json:"flash,omitempty"`
-	RAM       int64    `json:"ram,omitempty"`
-	RAMUnsure []string `json:"ram_unsure,omitempty"` // reasons why the model may take more
-	Parts     []Part   `json:"parts,omitempty"`      // their sums are Flash and RAM
+	Flash     int64       `json:"flash,omitempty"`
+	RAM       int64       `json:"ram,omitempty"`
+	RAMUnsure []string    `json:"ram_unsure,omitempty"` // reasons why the model may take more
+	Parts     []fit.Share `json:"parts,omitempty"`      // their sums are Flash and RAM
 
-	Stack       int64    `json:"stack,omitempty"`        // bytes, computed; 0: unknown
-	StackUnsure []string `json:"stack_unsure,omitempty"` // reasons why it may be more
-	StackPath   []string `json:"stack_path,omitempty"`   // the deepest calls
-	StackSize   int64    `json:"stack_size,omitempty"`   // bytes there are; 0: unknown
-	StackUsed   int64    `json:"stack_used,omitempty"`   // measured, by standalone firmware; 0: not measured
-	Regions     []Region `json:"regions,omitempty"`      // of a board with a memory map
+	Stack       int64           `json:"stack,omitempty"`        // bytes, computed; 0: unknown
+	StackUnsure []string        `json:"stack_unsure,omitempty"` // reasons why it may be more
+	StackPath   []string        `json:"stack_path,omitempty"`   // the deepest calls
+	StackSize   int64           `json:"stack_size,omitempty"`   // bytes there are; 0: unknown
+	StackUsed   int64           `json:"stack_used,omitempty"`   // measured, by standalone firmware; 0: not measured
+	Regions     []fit.RegionUse `json:"regions,omitempty"`      // of a board with a memory map
 
 	// of firmware with an RPC server, in bytes of the arena's pages; 0: unknown
 	Arena     int64 `json:"arena,omitempty"`      // that the model takes, computed
@@ -71,13 +72,15 @@ type Result struct {
 
 // Units of a cost.
 const (
-	Seconds       = "s"            // by a clock that was compared with this computer's
-	Instructions  = "instructions" // of an emulated board
-	DeviceSeconds = "device-s"     // by the device's clock, which was compared with no other
+	inSeconds       = "s"
+	inInstructions  = "instructions"
+	inDeviceSeconds = "device-s"
 )
 
 // A Cost is a number of samples, in seconds or instructions.
 type Cost struct {
+	// s, by a clock that was compared with this computer's; instructions, of an emulated board; device-s, by the device's
+	// clock, which was compared with no other
 	Unit       string  `json:"unit"`
 	Samples    int     `json:"samples"`
 	Mean       float64 `json:"mean"`
@@ -94,20 +97,6 @@ type Operator struct {
 	Node     string  `json:"node"`
 	Function string  `json:"function"`
 	Median   float64 `json:"median"` // of its cost, in the unit of Result.Cost
-}
-
-// A Part is the flash and RAM of a part of the firmware, in bytes.
-type Part struct {
-	Name  string `json:"part"`
-	Flash int64  `json:"flash"`
-	RAM   int64  `json:"ram"`
-}
-
-// A Region is a memory of the board, in bytes.
-type Region struct {
-	Name string `json:"region"`
-	Size int64  `json:"size"`
-	Used int64  `json:"used"`
 }
 
 // A Failure is the reason why a model was not measured on a board.
@@ -141,6 +130,9 @@ func (r *Result) Doubts() (all []string) {
 	return all
 }
 
+// Counts reports whether the cost is a number of instructions, not a time.
+func (c Cost) Counts() bool { return c.Unit == inInstructions }
+
 // costOf converts seconds to a unit of scale to a second. Instructions are whole, and vary only with the input.
 func costOf(unit string, scale float64, seconds []float64, hz uint32) Cost {
 	s := rpc.StatsOf(seconds)
@@ -156,7 +148,7 @@ func costOf(unit string, scale float64, seconds []float64, hz uint32) Cost {
 		c.Resolution = scale / float64(hz)
 	}
 
-	if unit == Instructions {
+	if unit == inInstructions {
 		// Nothing disturbs them: the interval is that of all samples.
 		c.Low, c.High = c.Min, c.Max
 		for _, v := range []*float64{&c.Mean, &c.Median, &c.Min, &c.Max, &c.Low, &c.High} {

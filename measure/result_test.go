@@ -16,14 +16,14 @@ func TestMargin(t *testing.T) {
 // TestCostOf: the interval is of the median; too few samples have none, and instructions are their own.
 func TestCostOf(t *testing.T) {
 	samples := []float64{9, 1, 2, 3, 4, 5, 6, 7, 8, 100}
-	c := costOf(Seconds, 1, samples, 1000)
+	c := costOf(inSeconds, 1, samples, 1000)
 	if c.Median != 5.5 || c.Low != 2 || c.High != 9 || c.Max != 100 || c.Resolution != 0.001 {
 		t.Errorf("%+v", c)
 	}
-	if c := costOf(Seconds, 1, samples[:3], 0); c.Low != 0 || c.High != 0 || c.hasInterval() {
+	if c := costOf(inSeconds, 1, samples[:3], 0); c.Low != 0 || c.High != 0 || c.hasInterval() {
 		t.Errorf("%+v", c)
 	}
-	if c := costOf(Instructions, 10, samples[1:3], 0); c.Low != 10 || c.High != 20 || !c.hasInterval() {
+	if c := costOf(inInstructions, 10, samples[1:3], 0); c.Low != 10 || c.High != 20 || !c.hasInterval() {
 		t.Errorf("%+v", c)
 	}
 }

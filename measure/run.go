@@ -12,6 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/internal/standalone"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -272,11 +273,11 @@ func (x *session) cost() Cost {
 	case len(x.seconds) == 0:
 		return Cost{}
 	case clock == rpc.InstructionClock && each > 0:
-		return costOf(Instructions, 1/each.Seconds(), x.seconds, x.hz)
+		return costOf(inInstructions, 1/each.Seconds(), x.seconds, x.hz)
 	case clock == rpc.Clock(""):
-		return costOf(DeviceSeconds, 1, x.seconds, x.hz)
+		return costOf(inDeviceSeconds, 1, x.seconds, x.hz)
 	}
-	return costOf(Seconds, 1, x.seconds, x.hz)
+	return costOf(inSeconds, 1, x.seconds, x.hz)
 }
 
 // call runs f, which ends with its context, for at most Timeout. An error names the step.
@@ -294,7 +295,7 @@ func (o Options) call(ctx context.Context, step string, f func(context.Context) 
 	case ctx.Err() != nil:
 		return failure.Stopped(ctx, "%s: %w", step, err)
 	case limited.Err() != nil:
-		return failure.New(failure.Timeout, failure.Option("Options.Timeout", "2m")+" waits longer",
+		return failure.New(failure.Timeout, nextstep.Option("Options.Timeout", "2m")+" waits longer",
 			"%s did not end within %v: %w", step, o.Timeout, err)
 	}
 	return fmt.Errorf("%s: %w", step, err)

@@ -64,7 +64,7 @@ func costCell(old, current *Result) string {
 		return text
 	}
 	if c, differs := compareCost(old.Cost, current.Cost, 0); differs {
-		text = strings.TrimSuffix(old.Cost.String(), " "+Instructions) + " → " + text + growth(c.Old, c.New)
+		text = strings.TrimSuffix(old.Cost.String(), " "+inInstructions) + " → " + text + growth(c.Old, c.New)
 	}
 	return text
 }
@@ -234,9 +234,9 @@ func (c Cost) String() string {
 	switch c.Unit {
 	case "":
 		return ""
-	case Instructions:
+	case inInstructions:
 		return c.Text(c.Median) + " instructions"
-	case DeviceSeconds:
+	case inDeviceSeconds:
 		return c.Text(c.Median) + " by its own clock"
 	}
 	return c.Text(c.Median)
@@ -244,7 +244,7 @@ func (c Cost) String() string {
 
 // Text returns a value of the cost: a time with its unit, or a number of instructions.
 func (c Cost) Text(v float64) string {
-	if c.Unit == Instructions {
+	if c.Counts() {
 		return format.Thousands(math.Round(v))
 	}
 	return format.Seconds(v)

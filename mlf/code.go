@@ -238,3 +238,11 @@ func (f File) HasRegistry() bool { return registry.Match(f.Data) }
 // folder: src/net_lib0.c. Files that are written with these names include each other as in the archive, if the folder
 // include is one in which #include searches.
 func (f File) InCode() string { return strings.TrimPrefix(f.Name, codeFolder) }
+
+// Code returns Sources, Objects and Headers by their names InCode.
+func (m *Model) Code() (files []File) {
+	for _, f := range slices.Concat(m.Sources, m.Objects, m.Headers) {
+		files = append(files, File{Name: f.InCode(), Data: f.Data})
+	}
+	return files
+}

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/internal/spelling"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -157,7 +157,7 @@ func (a *Archive) Model(name string) (*Model, error) {
 	}
 
 	if name == "" {
-		choose := "choose one of its models, with " + failure.Option("Spec.ModelName", names[0]) + " for instance"
+		choose := "choose one of its models, with " + nextstep.Option("Spec.ModelName", names[0]) + " for instance"
 		return nil, a.fault("", choose, "it holds %d models: %q", len(names), names)
 	}
 	next := cmp.Or(spelling.Nearest(name, names), "choose one of these")

@@ -10,7 +10,7 @@ func FuzzNPY(f *testing.F) {
 	f.Add(npyFile("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 1, 3), }\n", make([]byte, 12)...))
 	f.Add(npyFile("{'descr': '>f8', 'fortran_order': False, 'shape': (), }\n", make([]byte, 8)...))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		a, err := ReadNPY(bytes.NewReader(data))
+		a, err := readNPY(bytes.NewReader(data))
 		if err != nil {
 			return
 		}
@@ -18,7 +18,7 @@ func FuzzNPY(f *testing.F) {
 		if err := writeNPY(&b, a); err != nil {
 			t.Fatal(err)
 		}
-		again, err := ReadNPY(&b)
+		again, err := readNPY(&b)
 		if err != nil || !a.Equal(again) {
 			t.Fatalf("%+v came back as %+v, %v", a, again, err)
 		}

@@ -41,10 +41,10 @@ var npyTypes = []struct {
 	{"c16", DType{complexCode, 128, 1}},
 }
 
-// ReadNPY reads one array. It converts Fortran order and big-endian numbers. It returns an error for a type that
+// readNPY reads one array. It converts Fortran order and big-endian numbers. It returns an error for a type that
 // DType cannot express (text, objects, dates, records), a header with a wrong length, and data beyond MaxBytes. It
 // does not read bytes after the array.
-func ReadNPY(r io.Reader) (*Array, error) {
+func readNPY(r io.Reader) (*Array, error) {
 	h, err := readHeader(r)
 	if err != nil {
 		return nil, err

@@ -63,7 +63,7 @@ func readNPZ(path string) ([]Named, error) {
 	// By its content, whatever the file's name.
 	magic := make([]byte, len(npyMagic))
 	if _, err := f.ReadAt(magic, 0); err == nil && string(magic) == npyMagic {
-		a, err := ReadNPY(f)
+		a, err := readNPY(f)
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +131,7 @@ func readMember(f *zip.File) (*Array, error) {
 	}
 	defer m.Close()
 
-	a, err := ReadNPY(m)
+	a, err := readNPY(m)
 	if err != nil {
 		return nil, err
 	}

@@ -115,7 +115,7 @@ func TestWritesAsNumPyDoes(t *testing.T) {
 	if _, err := want.ReadFrom(m); err != nil {
 		t.Fatal(err)
 	}
-	a, err := ReadNPY(bytes.NewReader(want.Bytes()))
+	a, err := readNPY(bytes.NewReader(want.Bytes()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestOtherOrders(t *testing.T) {
 		},
 		{npyFile(fmt.Sprintf(head, "|b1", "True", "(2,)"), 1, 0), Array{DType{UInt, 1, 1}, []int64{2}, []byte{1, 0}}},
 	} {
-		got, err := ReadNPY(bytes.NewReader(c.file))
+		got, err := readNPY(bytes.NewReader(c.file))
 		if err != nil || !got.Equal(&c.want) {
 			t.Errorf("%q reads as %+v, %v, want %+v", c.file, got, err, c.want)
 		}
@@ -178,7 +178,7 @@ func TestHostileArrays(t *testing.T) {
 		"short data":     npyFile(good, 1),
 		"lying length":   npyFile("{'descr': '<f8', 'fortran_order': False, 'shape': (50000000,), }\n", 1),
 	} {
-		if a, err := ReadNPY(bytes.NewReader(file)); err == nil {
+		if a, err := readNPY(bytes.NewReader(file)); err == nil {
 			t.Errorf("%s: read as %v %v", name, a.DType, a.Shape)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/regularfile"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/project/internal/builddir"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
 	"github.com/boardsmith/boardsmith/project/internal/templatefile"
@@ -507,7 +508,7 @@ func cleanLocked(ctx context.Context, dir string, force bool) error {
 // ErrEdited is wrapped by the error, of class config, that lists files of a project that a user has changed and that
 // Generate would overwrite.
 var ErrEdited = failure.New(failure.Config, "to replace them and keep a copy of each as FILE.orig, generate with "+
-	failure.Option("Spec.Force", "true"), "changed by hand since they were generated")
+	nextstep.Option("Spec.Force", "true"), "changed by hand since they were generated")
 
 func edited(dir string, files []string) error {
 	var names []string

@@ -21,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/internal/library"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/internal/sourcetree"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
@@ -278,7 +279,7 @@ func (b *Builder) explained(err error, a *mlf.Archive, dir string, with []projec
 		}
 
 		cause, next := fit.ExplainHeader(header, includer, files,
-			"name its library with "+failure.Option("Spec.Libraries", strings.Join(append(chosen(dir, with), "FOLDER"), ",")))
+			"name its library with "+nextstep.Option("Spec.Libraries", strings.Join(append(chosen(dir, with), "FOLDER"), ",")))
 		return failure.New(failure.Of(err), next, "%w\n%s", err, cause)
 	}
 
@@ -318,7 +319,7 @@ func (b *Builder) libraryWith(has func(*library.Library) bool, dir string, with 
 		}
 		if l, unreadable := library.Read(shelf[name], name); unreadable == nil && has(l) {
 			return "library " + name + " has it: generate with " +
-				failure.Option("Spec.Libraries", strings.Join(append(chosen(dir, with), name), ","))
+				nextstep.Option("Spec.Libraries", strings.Join(append(chosen(dir, with), name), ","))
 		}
 	}
 	return ""

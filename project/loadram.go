@@ -26,7 +26,7 @@ func (p *Project) ModelOperators() (Operators, error) {
 	if err != nil {
 		return Operators{}, err
 	}
-	o := OperatorsOf(m)
+	o := ramlink.CodeOf(m)
 	c, err := generator.Adapter(nil, m)
 	if err != nil {
 		return Operators{}, err

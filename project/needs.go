@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/project/internal/buildenv"
 	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
@@ -115,7 +116,7 @@ func (p *Project) checkBoard(ctx context.Context, err error) error {
 		return err // the list may lack boards from folders of the user's
 	}
 
-	return failure.New(failure.Config, "choose one that "+failure.Target("boards")+" lists, or let the project's "+
+	return failure.New(failure.Config, "choose one that "+nextstep.Target("boards")+" lists, or let the project's "+
 		"settings name the folder that has it", "%w\nboard %q is not known%s",
 		err, name, jsonfile.DidYouMean(name, list))
 }

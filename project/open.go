@@ -10,6 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
 	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
@@ -72,5 +73,5 @@ func (e *UnfinishedError) FailureClass() failure.Class { return failure.Config }
 // NextStep returns how to go on.
 func (e *UnfinishedError) NextStep() string {
 	return fmt.Sprintf("generate it again, for board %s from %s: %s %s", workdir.Printable(e.Board),
-		workdir.Printable(e.Archive), failure.Option("dir", e.Dir), failure.Target("generate"))
+		workdir.Printable(e.Archive), nextstep.Option("dir", e.Dir), nextstep.Target("generate"))
 }

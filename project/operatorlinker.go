@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
 	"github.com/boardsmith/boardsmith/project/internal/ramlink"
 )
@@ -23,10 +22,6 @@ type OperatorLinker = ramlink.Linker
 // these up. The module may come from anywhere: errors are of class config for one that is damaged, oversized, or holds
 // anything else.
 func ReadOperators(module []byte) (Operators, error) { return ramlink.ReadModule(module) }
-
-// OperatorsOf returns the code of a model as operators without entries: sources, objects and headers with the folders
-// of their names, so that sources find headers as they do in firmware.
-func OperatorsOf(m *mlf.Model) Operators { return ramlink.CodeOf(m) }
 
 // OperatorLinker reads from the tools, once, what linking for the RAM of the project's firmware requires. Operators may
 // call functions of the project's libraries, which are linked into each program. Errors: *failure.MissingToolError,

@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/internal/sourcetree"
 	"github.com/boardsmith/boardsmith/project/internal/projectfile"
 	"github.com/boardsmith/boardsmith/project/internal/templatefile"
@@ -162,7 +163,7 @@ func (b *Builder) findTemplate(ctx context.Context, text string) (*templatefile.
 func (b *Builder) findHere(name, place string) (*templatefile.Template, error) {
 	if _, err := os.Stat(place); strings.ContainsAny(place, `/\`) && errors.Is(err, fs.ErrNotExist) {
 		return nil, failure.New(failure.Config, "name the folder with "+templatefile.TemplateFile+": "+
-			failure.Option("Spec.Template", "FOLDER"), "template %s: there is no folder %s",
+			nextstep.Option("Spec.Template", "FOLDER"), "template %s: there is no folder %s",
 			cmp.Or(name, filepath.Base(place)), place)
 	}
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -54,7 +55,7 @@ func (e *DeviceError) explain() (class failure.Class, next, text string) {
 				"a larger arena only delays this",
 			text + ", though an earlier call succeeded with as much: a function does not free all that it allocates"
 	case e.Message == outOfMemory, e.Message == outOfWorkspace:
-		return failure.DoesNotFit, "give the board more memory with " + failure.Option("Spec.Options", "arena_kib=…"), text
+		return failure.DoesNotFit, "give the board more memory with " + nextstep.Option("Spec.Options", "arena_kib=…"), text
 	case e.Message == damagedRequest:
 		return failure.Transport, checkLink, text
 	case e.Message == executorExists:
@@ -110,7 +111,7 @@ var ErrStale = failure.New(failure.Fault, "look it up, or allocate it, again", "
 
 // errTooLong is wrapped by the error of a request that is too long for the device. It was not carried out.
 var errTooLong = failure.New(failure.DoesNotFit,
-	"raise the limit with "+failure.Option("Spec.Options", "packet_bytes=…")+", then build and flash again",
+	"raise the limit with "+nextstep.Option("Spec.Options", "packet_bytes=…")+", then build and flash again",
 	"is longer than TVM_CRT_MAX_PACKET_SIZE_BYTES allows")
 
 var checkLink = failure.Next(transport.ErrDamaged)

@@ -17,6 +17,7 @@ import (
 	"unicode"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -207,7 +208,7 @@ func lostError(err error) error { return failure.Errorf(failure.Network, "%w", e
 
 // notPlace is the error of a server that is not boardsmith's, or too old.
 func notPlace(missing string) error {
-	return failure.New(failure.Config, "offer the board by "+failure.Target("serve")+" of the same version",
+	return failure.New(failure.Config, "offer the board by "+nextstep.Target("serve")+" of the same version",
 		"an RPC server without the function %s: firmware cannot be put onto its board", missing)
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -64,7 +65,7 @@ type linkFacts struct {
 func newPlaceReply(result json.RawMessage, err error) string {
 	r := placeReply{Result: result}
 	if err != nil {
-		next := failure.NextFor(err, failure.Option, failure.Target)
+		next := failure.NextFor(err, nextstep.Option, nextstep.Target)
 		r = placeReply{Error: err.Error(), Class: failure.Of(err), Next: next}
 	}
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/trackertest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
@@ -34,7 +35,7 @@ func (b *placeBoard) Describe() (json.RawMessage, error) { return json.RawMessag
 
 func (b *placeBoard) Prepare(_ context.Context, description, image []byte) (json.RawMessage, error) {
 	if bytes.Equal(image, []byte("bad")) {
-		return nil, failure.New(failure.Flash, "use "+failure.Option("Desk.Reflash", "true"), "sector 7\x1b[2J is worn")
+		return nil, failure.New(failure.Flash, "use "+nextstep.Option("Desk.Reflash", "true"), "sector 7\x1b[2J is worn")
 	}
 	b.images = append(b.images, string(description)+string(image))
 	return json.RawMessage(fmt.Sprint(len(b.images))), nil

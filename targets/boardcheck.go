@@ -24,6 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
@@ -259,7 +260,7 @@ func (c boardCheck) build(ctx context.Context, template string, installed bool) 
 			return nil, nil, err
 		}
 		return nil, nil, failure.New(failure.Of(err), fmt.Sprintf("to see it again: BOARD=%s TEMPLATE=%s %s",
-			command.Quote(c.name), command.Quote(template), failure.Target("build")), "%w", err)
+			command.Quote(c.name), command.Quote(template), nextstep.Target("build")), "%w", err)
 	}
 
 	if err == nil {

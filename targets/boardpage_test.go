@@ -169,7 +169,8 @@ func merged(t *testing.T, object, fields string) string {
 // TestBoardPageNamesEveryKind: the page explains each kind of link and each programmer, and so does PROGRAMMER.
 func TestBoardPageNamesEveryKind(t *testing.T) {
 	all := pages(t)
-	for _, kind := range boards.LinkKinds() {
+	kinds, _ := reflect.TypeFor[boards.Link]().FieldByName("Kind")
+	for kind := range strings.SplitSeq(kinds.Tag.Get("is"), "|") {
 		if !strings.Contains(all["board.md"], "\n* `"+kind+"`: ") {
 			t.Errorf("docs/board.md has no paragraph on a link of kind %s", kind)
 		}

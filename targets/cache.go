@@ -10,7 +10,7 @@ import (
 	"github.com/magefile/mage/mg"
 
 	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
@@ -43,7 +43,7 @@ func listCache(_ context.Context, c *console.Console, _ struct{}) error {
 		if e.Folder {
 			content = "  build folder"
 		}
-		if id, board, ok := image.ParseLabel(e.Label); ok {
+		if id, board, _, ok := firmware.ParseLabel(e.Label); ok {
 			r.BuildID, r.Board = id, board
 			content = fmt.Sprintf("  image of build %s for %s", id, board)
 		}

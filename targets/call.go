@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/format"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/internal/spelling"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -195,7 +196,7 @@ func callFunction(ctx context.Context, j *job, v callInputs) error {
 		return err
 	}
 	if name == "" && len(args) > 0 {
-		return failure.New(failure.Config, "name the function, or leave ARGS out: "+failure.Target("call")+" lists them",
+		return failure.New(failure.Config, "name the function, or leave ARGS out: "+nextstep.Target("call")+" lists them",
 			"ARGS=%s has no effect without FUNC", v.Args)
 	}
 
@@ -340,7 +341,7 @@ func findFunction(ctx context.Context, s *rpc.Session, name string, all []callab
 	}
 	next := spelling.Nearest(name, names)
 	if next == "" {
-		next = failure.Target("call") + " without FUNC lists them"
+		next = nextstep.Target("call") + " without FUNC lists them"
 	}
 	return f, failure.New(failure.Config, next, "the firmware has no such function")
 }

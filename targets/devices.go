@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
@@ -178,7 +179,7 @@ func saveDeskFile(ctx context.Context, j *job, name string, all []device.Attache
 
 	if noted == 0 {
 		return failure.New(failure.ProbeMissing, "name its board: BOARD=… DEVICE=<serial, path or port> SAVE=1 "+
-			failure.Target("devices"),
+			nextstep.Target("devices"),
 			"no device was saved: of none is known which board it is, and which port is its UART")
 	}
 

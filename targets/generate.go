@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -240,7 +241,7 @@ func runsHere(system string, in *inputs.Inputs) error {
 	if err != nil || !b.Link.IsProcess() || system == "linux" {
 		return nil
 	}
-	return failure.New(failure.Config, "use an emulated (QEMU) or a hardware board: "+failure.Target("boards")+
+	return failure.New(failure.Config, "use an emulated (QEMU) or a hardware board: "+nextstep.Target("boards")+
 		" lists them",
 		"board %s is a process of Linux, and this is %s", b.Name, system)
 }

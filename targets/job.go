@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
@@ -202,17 +203,17 @@ func (j *job) matches() error {
 
 func (j *job) otherProject(subject, recorded, requested string) error {
 	in, dir := j.in, j.Shown(j.project.Dir())
-	next := "choose another PROJECT, or generate it again: " + failure.Option("dir", dir)
+	next := "choose another PROJECT, or generate it again: " + nextstep.Option("dir", dir)
 	if in.Set["BOARD"] {
-		next += " " + failure.Option("Spec.Board", in.Board)
+		next += " " + nextstep.Option("Spec.Board", in.Board)
 	}
 	if in.Set["MODEL"] && in.Model != "" {
-		next += " " + failure.Option("Spec.Model", in.Model)
+		next += " " + nextstep.Option("Spec.Model", in.Model)
 	}
 	if in.Set["MODEL_NAME"] {
-		next += " " + failure.Option("Spec.ModelName", in.ModelName)
+		next += " " + nextstep.Option("Spec.ModelName", in.ModelName)
 	}
-	return failure.New(failure.Config, next+" "+failure.Target("generate"), "project %s was made for %s %s, not for %s",
+	return failure.New(failure.Config, next+" "+nextstep.Target("generate"), "project %s was made for %s %s, not for %s",
 		dir, subject, recorded, requested)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
@@ -107,7 +108,7 @@ func monitorDevice(ctx context.Context, j *job, v monitorInputs) (err error) {
 func showTrace(j *job, name string) error {
 	f, err := os.Open(j.Abs(name))
 	if err != nil {
-		next := "record it: TRACE=" + command.Quote(name) + " " + failure.Target("run")
+		next := "record it: TRACE=" + command.Quote(name) + " " + nextstep.Target("run")
 		return failure.New(failure.Config, next, "TRACE: %w", err)
 	}
 	defer f.Close()

@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/format"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
@@ -74,7 +75,8 @@ func writeReports(ctx context.Context, j *job, v reportInputs) error {
 	case v.Baseline != "" && !ofProject:
 		return reportBaseline(c, v)
 	case strings.Contains(v.Board, ","):
-		return failure.New(failure.Config, "RUN=FOLDER names a tuning run; "+failure.Target("measure")+" measures on several",
+		return failure.New(failure.Config, "RUN=FOLDER names a tuning run; "+
+			nextstep.Target("measure")+" measures on several",
 			"BOARD=%s: a report is of one board", v.Board)
 	}
 	return reportProject(ctx, j, v)

@@ -276,7 +276,7 @@ func printUse(c *console.Console, r *measure.Result) {
 	cost := r.Cost
 	c.Printf("cost per inference, %s: median %v, min %s, max %s", format.Count(cost.Samples, "run"), cost,
 		cost.Text(cost.Min), cost.Text(cost.Max))
-	if cost.Unit != measure.Instructions && cost.Resolution > 0 {
+	if !cost.Counts() && cost.Resolution > 0 {
 		c.Printf("  in counts of the timer, %.0f per second: median %.0f, min %.0f, max %.0f", 1/cost.Resolution,
 			cost.Median/cost.Resolution, cost.Min/cost.Resolution, cost.Max/cost.Resolution)
 	}

@@ -21,7 +21,7 @@ var commandLine = []string{
 	"targets", "internal/testkit", "examples", "tools", "magefile.go",
 }
 
-// TestLibrariesNameNoCommandLine: a library names a target or an input as data, by failure.Target and failure.Option,
+// TestLibrariesNameNoCommandLine: a library names a target or an input as data, by nextstep.Target and nextstep.Option,
 // which package console replaces by what the user types.
 func TestLibrariesNameNoCommandLine(t *testing.T) {
 	inputs := slices.DeleteFunc(console.Variables(), func(name string) bool { // words of libraries, too

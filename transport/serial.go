@@ -16,6 +16,7 @@ import (
 	"go.bug.st/serial"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 // notOpened returns the error, of class probe-missing, of a port that cannot be opened or closed.
 func notOpened(port string, err error) error {
 	var p *serial.PortError
-	next := failure.Target("devices") + " lists the ports"
+	next := nextstep.Target("devices") + " lists the ports"
 
 	switch {
 	case isBusy(err):
@@ -36,7 +37,7 @@ func notOpened(port string, err error) error {
 			next = "end the program that has it open: " + strings.Join(others, ", ")
 		}
 	case errors.As(err, &p) && p.Code() == serial.PermissionDenied, errors.Is(err, fs.ErrPermission):
-		next = "give this user access to it: " + failure.Target("doctor") + " shows how"
+		next = "give this user access to it: " + nextstep.Target("doctor") + " shows how"
 	}
 
 	return failure.New(failure.ProbeMissing, next, "serial port %s: %w", port, err)

@@ -50,7 +50,8 @@ func CandidateOf(id string, archive *mlf.Archive, inputs, want []ndarray.Named) 
 	}
 
 	// data and expected have one element for each input and output, nil without an array.
-	c := Candidate{ID: id, Entry: m.Entry, Operators: project.OperatorsOf(m)}
+	code := project.Operators{Files: m.Code(), Flags: []string{"-Iinclude"}}
+	c := Candidate{ID: id, Entry: m.Entry, Operators: code}
 	for _, arg := range m.Arguments {
 		size, err := ndarray.Bytes(arg.DType, arg.Shape)
 		if err != nil {

@@ -203,9 +203,8 @@ func (l *pacedLink) Read(ctx context.Context, p []byte) (int, error) {
 func BenchmarkPacedLink(b *testing.B) {
 	const baud = 115200
 	var sent atomic.Int64
-	r, err := tune.OpenRun(b.Context(), b.TempDir(), &device.Desk{}, []string{"mps2_an385"}, tune.Options{
-		Place: func(_ string, p tune.Place) tune.Place { return pacedPlace{p, baud, &sent} },
-	})
+	r, err := tune.OpenRun(b.Context(), b.TempDir(), &device.Desk{}, []string{"mps2_an385"}, tune.Options{}.Replacing(
+		func(p tune.Place) tune.Place { return pacedPlace{p, baud, &sent} }))
 	must(b, err)
 	for range r.All(b.Context(), variants(b, 1)) {
 	}
@@ -229,9 +228,8 @@ func BenchmarkPacedLink(b *testing.B) {
 // TestUploadIsLittleMoreThanCode counts the bytes that are sent for a candidate whose arguments are on the device.
 func TestUploadIsLittleMoreThanCode(t *testing.T) {
 	var sent atomic.Int64
-	r, _ := opened(t, tune.Options{
-		Place: func(_ string, p tune.Place) tune.Place { return pacedPlace{p, 0, &sent} },
-	}, "mps2_an385")
+	r, _ := opened(t, tune.Options{}.Replacing(
+		func(p tune.Place) tune.Place { return pacedPlace{p, 0, &sent} }), "mps2_an385")
 	before := int64(0)
 	for c := range variants(t, 5) {
 		result := measured(t, r, c)

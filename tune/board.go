@@ -15,7 +15,7 @@ import (
 // A board is one place to measure at, with the firmware, the session and the arguments that are there. In a run, it
 // takes jobs of its kind. One goroutine at a time uses it.
 type board struct {
-	place    Place
+	place    place
 	remote   *remotePlace // place, if it is one; else nil
 	name     string       // of the place in the run
 	o        *Options
@@ -38,20 +38,20 @@ type board struct {
 }
 
 // newPlace returns the place that a word of OpenRun names, for a kind of board.
-func newPlace(desk *device.Desk, word string, b *boards.Board, o *Options) Place {
+func newPlace(desk *device.Desk, word string, b *boards.Board, o *Options) place {
 	_, which := splitWord(word)
-	place := &devicePlace{attached: attached{board: b}, desk: desk, which: which}
-	if o.Place != nil {
-		return o.Place(word, place)
+	p := &devicePlace{attached: attached{board: b}, desk: desk, which: which}
+	if o.replace != nil {
+		return o.replace(word, p)
 	}
-	return place
+	return p
 }
 
 // newBoard returns the board at a place, which has a name, for the current layout of a firmware.
-func newBoard(place Place, name string, f *firmware) *board {
+func newBoard(p place, name string, f *firmware) *board {
 	l := f.current()
-	b := &board{place: place, name: name, o: f.o, firmware: f, layout: l, image: l.resident}
-	b.remote, _ = place.(*remotePlace)
+	b := &board{place: p, name: name, o: f.o, firmware: f, layout: l, image: l.resident}
+	b.remote, _ = p.(*remotePlace)
 	return b
 }
 
@@ -132,7 +132,7 @@ func (b *board) ensure(ctx context.Context, l *layout, i *image.Image) error {
 	return b.openSession(ctx)
 }
 
-// restart resets the place, puts an image of a layout onto it, and opens a session. try is as in Place.Reset.
+// restart resets the place, puts an image of a layout onto it, and opens a session. try is as in place.Reset.
 func (b *board) restart(ctx context.Context, try int, l *layout, i *image.Image) error {
 	b.closeSession()
 	limited, cancel := context.WithTimeout(ctx, b.o.flashTimeout())

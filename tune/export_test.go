@@ -1,4 +1,13 @@
 package tune
 
+// A Place is what a test may put in the place of a device.
+type Place = place
+
+// Replacing sets what replaces the devices of a run.
+func (o Options) Replacing(f func(Place) Place) Options {
+	o.replace = func(_ string, p place) place { return f(p) }
+	return o
+}
+
 // ReadCandidate gives tests access to what Reproduce measures again.
 var ReadCandidate = readCandidate

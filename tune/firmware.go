@@ -17,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/tune/internal/cpulock"
@@ -249,7 +250,7 @@ func (f *firmware) adviseOption(err error) error {
 	if !errors.As(err, &large) || large.Option == "" {
 		return err
 	}
-	return failure.New(failure.DoesNotFit, "repeat with "+failure.Option("Options.Memory", f.kind+":"+large.Option),
+	return failure.New(failure.DoesNotFit, "repeat with "+nextstep.Option("Options.Memory", f.kind+":"+large.Option),
 		"%w", err)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/serve"
 )
 
@@ -96,7 +97,7 @@ func (r *Run) newSupply(ctx context.Context, remote Remote) (*supply, error) {
 		return nil, err
 	}
 	if keys[remote.Key] == 0 {
-		return nil, failure.New(failure.Config, "offer a board with this key: "+failure.Target("serve"),
+		return nil, failure.New(failure.Config, "offer a board with this key: "+nextstep.Target("serve"),
 			"tracker %s has no board of key %q; its keys: %s", remote.Tracker, remote.Key, keyList(keys))
 	}
 

@@ -45,14 +45,13 @@ type Options struct {
 
 	Retry bool // measures candidates again whose failure an earlier run has stored
 
-	// Place returns a replacement for the device that a word of OpenRun's boards names, such as a device behind a link of
-	// the program's own; nil: the devices themselves.
-	Place func(word string, p Place) Place
-
 	// Remotes are boards of other computers, besides those that OpenRun names.
 	Remotes []Remote
 
 	OnEvent func(Event) // called for each event, from any goroutine; may be nil
+
+	// replace returns what a test has in place of the device that a word of OpenRun's boards names.
+	replace func(word string, p place) place
 }
 
 // An Event is a change of a run's state.

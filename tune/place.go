@@ -10,9 +10,9 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// A Place can hold firmware and open sessions with it: an attached device, or another implementation that
-// Options.Place returns. One goroutine at a time uses it. It is all that the scheduler requires of a board.
-type Place interface {
+// A place can hold firmware and open sessions with it: an attached device, or a board of another computer. One
+// goroutine at a time uses it. It is all that the scheduler requires of a board.
+type place interface {
 	// Prepare puts the firmware onto the place, which may write flash. It returns the tier and the reason for it.
 	Prepare(ctx context.Context, i *image.Image) (Tier, string, error)
 	// Open opens a session with the firmware. The caller closes it.
@@ -25,7 +25,7 @@ type Place interface {
 	Close() error
 }
 
-// An attached is the part of a Place that is a device.
+// An attached is the part of a place that is a device.
 type attached struct {
 	board  *boards.Board
 	device *device.Device // nil: not attached
@@ -42,7 +42,7 @@ func (a *attached) Confirm(ctx context.Context, s *rpc.Session, i *image.Image) 
 	return a.device.Confirm(ctx, s, i)
 }
 
-// A devicePlace is a Place on a desk.
+// A devicePlace is a place on a desk.
 type devicePlace struct {
 	attached
 	desk  *device.Desk
@@ -64,7 +64,7 @@ func (p *devicePlace) Prepare(ctx context.Context, i *image.Image) (Tier, string
 	return Image, report.Reason, err
 }
 
-// Link opens the link below a session, for a Place that wraps this one.
+// Link opens the link below a session, for a place that wraps this one.
 func (p *devicePlace) Link(ctx context.Context, i *image.Image) (transport.Link, error) {
 	return p.device.Link(ctx, i)
 }

@@ -138,7 +138,7 @@ func (s *supply) use(n int) {
 	s.used += n
 }
 
-// A remotePlace is a Place on another computer, one after the other.
+// A remotePlace is a place on another computer, one after the other.
 type remotePlace struct {
 	attached
 	supply *supply

@@ -52,8 +52,8 @@ func (r *Run) schedulerOf(ctx context.Context, word string) (*scheduler, error) 
 }
 
 // newBoard returns a board of a kind, which has a name in the run.
-func (r *Run) newBoard(s *scheduler, place Place, name string) *board {
-	b := newBoard(place, name, s.firmware)
+func (r *Run) newBoard(s *scheduler, p place, name string) *board {
+	b := newBoard(p, name, s.firmware)
 	b.scheduler = s
 	if c := r.o.Reference; c != nil && (c.Kind == "" || c.Kind == s.kind) {
 		b.reference.candidate = c

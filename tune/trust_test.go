@@ -333,10 +333,8 @@ func (p loosePlace) Prepare(ctx context.Context, i *image.Image) (tune.Tier, str
 func TestPrepareIsRetried(t *testing.T) {
 	var failed atomic.Bool
 	reference := operator("reference", right)
-	r, _ := opened(t, tune.Options{
-		Reference: &reference, Drift: 1000,
-		Place: func(_ string, p tune.Place) tune.Place { return loosePlace{p, &failed} },
-	}, "host")
+	r, _ := opened(t, tune.Options{Reference: &reference, Drift: 1000}.Replacing(
+		func(p tune.Place) tune.Place { return loosePlace{p, &failed} }), "host")
 	ctx := testkit.Context(t)
 	result, err := r.Measure(ctx, operator("one", right))
 	must(t, err)

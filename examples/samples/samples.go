@@ -5,13 +5,10 @@
 package samples
 
 import (
-	"archive/zip"
-	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"fmt"
-	"strings"
 
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -90,29 +87,11 @@ func row(a *ndarray.Array, i int) *ndarray.Array {
 }
 
 func arrays(name string) ([]ndarray.Named, error) {
-	data := read(name)
-	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	all, err := ndarray.DecodeNPZ(read(name))
 	if err != nil {
 		return nil, fmt.Errorf("bundled %s: %w", name, err)
 	}
-	var all []ndarray.Named
-	for _, m := range z.File {
-		a, err := member(m)
-		if err != nil {
-			return nil, fmt.Errorf("bundled %s: %s: %w", name, m.Name, err)
-		}
-		all = append(all, ndarray.Named{Name: strings.TrimSuffix(m.Name, ".npy"), Array: a})
-	}
 	return all, nil
-}
-
-func member(m *zip.File) (*ndarray.Array, error) {
-	r, err := m.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	return ndarray.ReadNPY(r)
 }
 
 // read cannot fail: the names are those embedded, which a test checks.

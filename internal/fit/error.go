@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // HandlersStack is the Error.Part of the interrupt handlers' stack.
@@ -71,5 +72,5 @@ func (e *Error) NextStep() string {
 	if len(e.Lines) > 0 {
 		return "generating again would replace files changed by hand, so change by hand: " + strings.Join(e.Lines, "; ")
 	}
-	return "generate again with " + failure.Option("Spec.Options", e.Option)
+	return "generate again with " + nextstep.Option("Spec.Options", e.Option)
 }

@@ -305,8 +305,9 @@ func (u *Usage) Total() image.Size {
 
 // A Share is the flash and RAM of one part, in bytes.
 type Share struct {
-	Part       string
-	Flash, RAM int64
+	Name  string `json:"part"`
+	Flash int64  `json:"flash"`
+	RAM   int64  `json:"ram"`
 }
 
 // Shares returns the flash and RAM of each part that has any, by the kind of its regions; of a process, flash is code,
@@ -314,7 +315,7 @@ type Share struct {
 // arena, of which only the running model's need counts, or all of it if the need is unknown.
 func (u *Usage) Shares() (all []Share) {
 	for _, p := range u.Parts {
-		s := Share{Part: p.Name}
+		s := Share{Name: p.Name}
 
 		if len(u.Regions) == 0 {
 			s.Flash, s.RAM = p.Text+p.Data, p.Data+p.BSS

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -61,7 +62,7 @@ func CheckInput(want mlf.Tensor, a *ndarray.Array) error {
 	next := fmt.Sprintf("convert it first, in Python: x.astype(%q).reshape(%s)", want.DType, shape)
 	// Data of another size cannot be converted.
 	if bytes, err := ndarray.Bytes(want.DType, want.Shape); err != nil || a.Len()*want.DType.Size() != bytes {
-		next = "give one sample of this shape; " + failure.Target("validate") + " runs several"
+		next = "give one sample of this shape; " + nextstep.Target("validate") + " runs several"
 	}
 
 	return failure.New(failure.Config, next, "input %q must be %v %s, not %v %s", want.Name, want.DType, shape, a.DType,

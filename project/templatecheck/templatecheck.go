@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/project/internal/builddir"
@@ -127,7 +128,7 @@ var templateChecks = []check{
 		"board", "a board builds with the template",
 		(*checking).board,
 		"name the template in the field templates " +
-			"of a board file, or choose a board: " + failure.Option("Spec.Board", "NAME"),
+			"of a board file, or choose a board: " + nextstep.Option("Spec.Board", "NAME"),
 	},
 	{
 		"files", "a project is generated, with sources for the compile commands",
@@ -225,11 +226,11 @@ func (c *checking) all(ctx context.Context, done func(Check)) (first error) {
 func (c *checking) advice(of check, err error) string {
 	var tool *buildenv.ToolError
 	if errors.As(err, &tool) && !strings.Contains(tool.NextStep(), templatefile.TemplateFile) {
-		words := []string{failure.Option("Spec.Board", c.Board), failure.Option("Spec.Template", c.Template)}
+		words := []string{nextstep.Option("Spec.Board", c.Board), nextstep.Option("Spec.Template", c.Template)}
 		if c.trying != "" {
-			words = append(words, failure.Option("Spec.Options", c.trying))
+			words = append(words, nextstep.Option("Spec.Options", c.trying))
 		}
-		return "to see it again: " + strings.Join(append(words, failure.Target("build")), " ")
+		return "to see it again: " + strings.Join(append(words, nextstep.Target("build")), " ")
 	}
 
 	if failure.Next(err) != "" {

@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
@@ -286,7 +287,7 @@ func TestTemplateProbe(t *testing.T) {
 	}
 	c.trying = "app=standalone"
 	next := c.advice(check{}, &buildenv.ToolError{})
-	if !strings.Contains(next, failure.Option("Spec.Options", c.trying)) {
+	if !strings.Contains(next, nextstep.Option("Spec.Options", c.trying)) {
 		t.Errorf("next step %q", next)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // A Frame is one function of a call chain.
@@ -167,7 +168,7 @@ func (e *Error) NextStep() string {
 	switch e.Record.Reason {
 	case ReasonTimeout:
 		return "the function may not terminate; a later deadline gives it more time, as in " +
-			failure.Option("deadline", "2m")
+			nextstep.Option("deadline", "2m")
 	case ReasonStack:
 		return "give it more stack: the option stack_bytes; of a process of this computer, ulimit -s"
 	case ReasonInterrupt:

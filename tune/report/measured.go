@@ -278,7 +278,7 @@ func operatorsFigure(r *measure.Result) figure {
 
 // axisOf returns the unit of an axis for costs up to the largest, and what their own unit has of it.
 func axisOf(unit string, largest float64) (scale float64, name string) {
-	if unit == measure.Instructions {
+	if (measure.Cost{Unit: unit}).Counts() {
 		return 1, unit
 	}
 	u := unitFor(largest)

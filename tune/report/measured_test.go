@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/measure"
 )
 
@@ -21,9 +22,9 @@ func measurements() ([]*measure.Result, *measure.Baseline) {
 			Board: "b", Model: fmt.Sprintf("m%d %s", i, hostile), App: "rpc", Flash: flash, RAM: 300, Stack: 100,
 			StackUnsure: []string{"a call through a pointer"},
 			StackPath:   []string{"main 60", "run " + hostile + " 40"},
-			Cost:        measure.Cost{Unit: measure.Instructions, Median: float64(1000 + 10*i)},
-			Parts:       []measure.Part{{Name: "runtime", Flash: flash, RAM: 300}},
-			Regions:     []measure.Region{{Name: hostile, Size: 4096, Used: 1024}},
+			Cost:        measure.Cost{Unit: "instructions", Median: float64(1000 + 10*i)},
+			Parts:       []fit.Share{{Name: "runtime", Flash: flash, RAM: 300}},
+			Regions:     []fit.RegionUse{{Name: hostile, Size: 4096, Used: 1024}},
 			Operators:   []measure.Operator{{Node: hostile, Median: 12}},
 			FlashOf:     map[string]int64{"operators: " + hostile: 77}, RAMOf: map[string]int64{"main: buffer": 200},
 		})
@@ -169,9 +170,9 @@ func checkElements(t *testing.T, text string) {
 
 // TestLargestParts: parts without a colour of their own are one.
 func TestLargestParts(t *testing.T) {
-	var all []measure.Part
+	var all []fit.Share
 	for i := range len(tones) + 2 {
-		all = append(all, measure.Part{Name: fmt.Sprint(i), Flash: int64(i)})
+		all = append(all, fit.Share{Name: fmt.Sprint(i), Flash: int64(i)})
 	}
 	if got := strings.Join(largestParts([]*measure.Result{{Parts: all}}), " "); got != "7 6 5 4 3 "+otherParts {
 		t.Error(got)

@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/attached"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // An Attachment is one attached device that keeps its image: its probe, its port and its programmer. Only one goroutine
@@ -105,7 +106,7 @@ func (a *Attachment) setAddress(address string) error {
 	if address == "" {
 		return failure.New(failure.Config,
 			"name it: link.address in the board file, or for one device in desk.json (of one without a probe, "+
-				failure.Option("which", "host:port")+")",
+				nextstep.Option("which", "host:port")+")",
 			"board %s is reached at an address, which is not configured", a.board.Name)
 	}
 	a.location.address, a.Port = address, address

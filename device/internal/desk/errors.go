@@ -10,6 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/attached"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // ambiguous returns the error, of class config, of a choice that several attached devices match. Several ports may
@@ -55,7 +56,7 @@ func howToChoose(ports []attached.Port) string {
 		first := property(ports[0])
 		same := func(o attached.Port) bool { return property(o) == first }
 		if first != "" && !slices.ContainsFunc(ports[1:], same) {
-			return "choose one, as in " + failure.Option("which", first) + interfaces(ports)
+			return "choose one, as in " + nextstep.Option("which", first) + interfaces(ports)
 		}
 	}
 	return "name the probe and its UART in desk.json (docs/devices.md)"
@@ -74,7 +75,7 @@ func interfaces(ports []attached.Port) string {
 }
 
 // ErrMissing is wrapped by the error, of class probe-missing, of a board that is not attached.
-var ErrMissing = failure.New(failure.ProbeMissing, failure.Target("devices")+" lists what is attached", "not attached")
+var ErrMissing = failure.New(failure.ProbeMissing, nextstep.Target("devices")+" lists what is attached", "not attached")
 
 // missing returns ErrMissing for the chosen device, or for any device of the board if which is "".
 func missing(b *boards.Board, which string) error {
@@ -88,6 +89,6 @@ func missing(b *boards.Board, which string) error {
 // Nothing was written.
 func WrongBoard(board string, facts ...string) error {
 	return failure.New(failure.Config, "choose the right board and device, or save the change: "+
-		failure.Option("DeskFile.Note", "")+"; "+failure.Option("Desk.Reflash", "true")+" flashes anyway",
+		nextstep.Option("DeskFile.Note", "")+"; "+nextstep.Option("Desk.Reflash", "true")+" flashes anyway",
 		"the device may not be the chosen board %s: %s", board, strings.Join(facts, "; "))
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // A Lease is the exclusive right to use a device. It ends when the last process that has its file open ends: this
@@ -72,7 +73,7 @@ func (e *LeaseError) FailureClass() failure.Class { return failure.ProbeMissing 
 
 // NextStep returns what to do.
 func (e *LeaseError) NextStep() string {
-	return "wait for it, with " + failure.Option("Desk.Wait", "60s") + " for instance, or choose another device"
+	return "wait for it, with " + nextstep.Option("Desk.Wait", "60s") + " for instance, or choose another device"
 }
 
 // sharedMode is the mode of a folder in which every user may create files and remove only their own.

@@ -49,7 +49,7 @@ func (i Program) Inspect() (id [16]byte, size image.Size, err error) {
 	}
 
 	id, _, err = firmware.BuildID(f, i.Template.ELF)
-	return id, image.SizeOf(f), err
+	return id, image.Size(firmware.SizeOf(f)), err
 }
 
 // checkImage returns an error for an image that cannot run on the board.

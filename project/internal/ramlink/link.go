@@ -25,6 +25,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
+	"github.com/boardsmith/boardsmith/internal/files/tarfile"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project/internal/buildenv"
@@ -320,14 +321,14 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 		return nil, err
 	}
 
-	var compiled []cache.File
+	var compiled []tarfile.File
 	for _, name := range sources {
 		object, err := l.compileSource(ctx, dir, name, o)
 		if err != nil {
 			return nil, err
 		}
 		objects = append(objects, object)
-		compiled = append(compiled, cache.File(object))
+		compiled = append(compiled, tarfile.File(object))
 	}
 
 	if store != nil {

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
@@ -65,15 +66,15 @@ func TestCommandOnPath(t *testing.T) {
 func TestNextStep(t *testing.T) {
 	c := New(noVariables, io.Discard, io.Discard)
 	c.mage, c.Dir = "./ci", t.TempDir()
-	save := failure.Option("DeskFile.Note", "") + "; " + failure.Option("Desk.Reflash", "true") + " and " +
-		failure.Option("which", "a b}=%{") + " " + failure.Option("dir", "it's") + ": " + failure.Target("board:show") +
+	save := nextstep.Option("DeskFile.Note", "") + "; " + nextstep.Option("Desk.Reflash", "true") + " and " +
+		nextstep.Option("which", "a b}=%{") + " " + nextstep.Option("dir", "it's") + ": " + nextstep.Target("board:show") +
 		" {it}"
 	const want = "SAVE=1 ./ci devices; FORCE=1 and DEVICE='a b}=%{' PROJECT='it'\\''s': ./ci board:show {it}"
 	if got := c.NextStep(failure.New(failure.Config, save, "x")); got != want {
 		t.Errorf("next step %q, want %q", got, want)
 	}
 	c.env = func(name string) string { return map[string]string{"OPTIONS": "arena_kib=8 log_level=error"}[name] }
-	larger := failure.New(failure.Config, failure.Option("Spec.Options", "arena_kib=16"), "x")
+	larger := failure.New(failure.Config, nextstep.Option("Spec.Options", "arena_kib=16"), "x")
 	if got := c.NextStep(larger); got != "OPTIONS='log_level=error arena_kib=16'" {
 		t.Errorf("next step %q loses an option", got)
 	}
@@ -116,7 +117,7 @@ func TestAdviceIsData(t *testing.T) {
 
 // TestAdviceHasInputs: each option that an advice names has an input, or a target.
 func TestAdviceHasInputs(t *testing.T) {
-	option := regexp.MustCompile(`failure\.Option\("([^"]+)"`)
+	option := regexp.MustCompile(`nextstep\.Option\("([^"]+)"`)
 	used := map[string]bool{}
 	for _, file := range sources(t) {
 		text := testkit.ReadFile(t, filepath.Join("..", "..", "..", file))

@@ -12,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/statedir"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 )
 
 // variableOf returns the variable that holds a program's path, "" if there is none.
@@ -58,7 +59,7 @@ func findPythonProgram(name string) (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	return "", failure.New(failure.ToolMissing, failure.Target("setup"), "%s is not on PATH", name)
+	return "", failure.New(failure.ToolMissing, nextstep.Target("setup"), "%s is not on PATH", name)
 }
 
 // Folder returns the folder in which targets install programs.

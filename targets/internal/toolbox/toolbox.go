@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 )
@@ -207,7 +207,7 @@ func HowToInstall(all []Finding) string {
 	pkgs := aptNames(missing(all, byApt))
 	if len(pkgs) == 0 {
 		if len(missing(all, byPython)) > 0 {
-			return failure.Target("setup")
+			return nextstep.Target("setup")
 		}
 		return ""
 	}
@@ -216,7 +216,7 @@ func HowToInstall(all []Finding) string {
 		return "install what Debian calls: " + strings.Join(pkgs, " ")
 	}
 
-	return failure.Target("setup") + ", or: apt-get install " + strings.Join(pkgs, " ")
+	return nextstep.Target("setup") + ", or: apt-get install " + strings.Join(pkgs, " ")
 }
 
 // missing returns the missing tools that are installed in that way.

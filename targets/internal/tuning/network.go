@@ -12,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/regularfile"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
@@ -102,7 +103,7 @@ func checkOperators(dir, id string) error {
 		if r.ID == id && json.Unmarshal(r.Record, &record) == nil && record.Flags != nil {
 			return failure.New(failure.Config,
 				"OPTIONS="+command.Quote("operator_flags="+*record.Flags)+" and that MODEL, with "+
-					failure.Target("build flash run")+", measure it again",
+					nextstep.Target("build flash run")+", measure it again",
 				"%s: a run with compiler flags of a network, not with candidates", dir)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardfile"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/serve"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
@@ -106,7 +107,7 @@ func (t *Job) isProcess(word string, root bool) (bool, error) {
 	}
 
 	if b.Link.IsProcess() && root && !t.In.Force {
-		return true, failure.New(failure.Config, "serve it as another account; "+failure.Option("Desk.Reflash", "true")+
+		return true, failure.New(failure.Config, "serve it as another account; "+nextstep.Option("Desk.Reflash", "true")+
 			" serves it as root", "board %s: clients would run code as root", word)
 	}
 	return b.Link.IsProcess(), nil
