@@ -15,8 +15,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
@@ -58,7 +56,7 @@ func TestEveryArchive(t *testing.T) {
 			t.Skipf("no %s to build firmware with", tool)
 		}
 	}
-	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
+	builder := newBuilder(testcache.Dir())
 	ran := 0
 	var archives, candidates []string
 	for _, path := range slices.Concat(mlftest.Archives(t), mlftest.OtherVersions(t)) {
@@ -244,7 +242,7 @@ func TestConvolved(t *testing.T) {
 // executor starts the main function. That function gets no pool of constants there, and such a model is refused.
 func TestEarlierEntry(t *testing.T) {
 	t.Parallel()
-	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
+	builder := newBuilder(testcache.Dir())
 	open := func(model string) (*project.Project, error) {
 		old := earlier(t, model)
 		return builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: old})

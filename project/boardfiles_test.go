@@ -144,12 +144,10 @@ int use_dsp(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* h
 		t.Errorf("%v, %+v", p.Libraries(), p.state.Libraries)
 	}
 	s := running(t, p)
-	f, err := s.Function(t.Context(), "use.dsp")
-	must(t, err)
-	if got, err := f.Call(t.Context()); err != nil || got != int64(42) {
+	if got, err := callIn(t, s, "use.dsp"); err != nil || got != 42 {
 		t.Errorf("%v, %v", got, err)
 	}
-	_, err = f.Call(t.Context(), 1)
+	_, err = callIn(t, s, "use.dsp", 1)
 	faultErr := new(fault.Error)
 	if !errors.As(err, &faultErr) || len(faultErr.Frames) == 0 || faultErr.Frames[0].Function != "use_dsp" {
 		t.Error(err)
@@ -460,18 +458,14 @@ int own_starts_of(TVMValue* args, int* codes, int n, TVMValue* out, int* type, v
 	spec := Spec{Board: "mine", Model: mlftest.Tiny(t, nil)}
 	p := generated(t, spec, e)
 	built(t, p)
-	s, err := p.Run(t.Context(), e.desk(), "")
-	must(t, err)
-	f, err := s.Function(t.Context(), "own.starts")
-	must(t, err)
-	if got, err := f.Call(t.Context()); err != nil || got != int64(42) {
+	s := running(t, p)
+	if got, err := callIn(t, s, "own.starts"); err != nil || got != 42 {
 		t.Errorf("the own start-up code has left %v, %v", got, err)
 	}
 	rpctest.CallTwice(t, s)
-	must(t, s.Close(t.Context()))
 
 	spec.Board = "lacks"
-	_, err = generated(t, spec, e).Build(t.Context())
+	_, err := generated(t, spec, e).Build(t.Context())
 	want := "error: startup: bare_entry is not defined"
 	wantError(t, err, "", want)
 }

@@ -260,7 +260,7 @@ func TestWrappedCompiler(t *testing.T) {
 	cc, err := exec.LookPath("cc")
 	must(t, err)
 	wrapper := filepath.Join(t.TempDir(), "cc")
-	must(t, os.WriteFile(wrapper, fmt.Appendf(nil, "#!/bin/sh\nexec %s \"$@\" -DWRAPPED\n", command.Quote(cc)), 0o755))
+	testkit.WriteProgram(t, wrapper, fmt.Sprintf("#!/bin/sh\nexec %s \"$@\" -DWRAPPED\n", command.Quote(cc)))
 	const c = "#ifndef WRAPPED\n#define WRAPPED 2\n#endif\nint f(void) { return WRAPPED; }"
 	source := mlf.File{Name: "f.c", Data: []byte(c)}
 	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: ramOptions("host")}
@@ -298,7 +298,7 @@ func TestVanishedFiles(t *testing.T) {
 	must(t, err)
 	removing := t.TempDir()
 	const script = "#!/bin/sh\ncase \"$*\" in *sub/f.c*) rm -r \"$PWD\";; esac\nexec %s \"$@\"\n"
-	must(t, os.WriteFile(filepath.Join(removing, "cc"), fmt.Appendf(nil, script, command.Quote(cc)), 0o755))
+	testkit.WriteProgram(t, filepath.Join(removing, "cc"), fmt.Sprintf(script, command.Quote(cc)))
 	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: ramOptions("host")}
 	o := Operators{
 		Files:   []mlf.File{{Name: "sub/f.c", Data: []byte("#include \"missing.h\"\nint f(void) { return 0; }")}},
@@ -411,7 +411,7 @@ func TestMissingSystem(t *testing.T) {
 	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
 	for _, app := range []string{boards.RPC, boards.Standalone} { // a build folder of which all use the runtime
-		built(t, projectOf(t, "mps2_an385", mlftest.Tiny(t, nil), app))
+		built(t, projectWith(t, "mps2_an385", mlftest.Tiny(t, nil), boards.Options{App: app}))
 	}
 	cases := map[string]struct{ app, include, statement, want, next string }{
 		"heap": {
@@ -490,26 +490,16 @@ func TestAssert(t *testing.T) {
 			"<math.h>", "<assert.h>\n#include <stdlib.h>", "return 0;", statements[name]+" return 0;",
 		).Replace(mlftest.TinyOperator)
 		model := mlftest.Operator(t, source)
-		places := map[string]func(*testing.T) error{
-			"image":   func(t *testing.T) error { return callTwice(t, projectWith(t, "mps2_an385", model, options)) },
-			"process": func(t *testing.T) error { return callTwice(t, projectWith(t, "host", model, options)) },
-			"RAM":     func(t *testing.T) error { return callTwiceInRAM(t, projectWith(t, "mps2_an385", model, options)) },
-			"RAM of a process": func(t *testing.T) error {
-				return callTwiceInRAM(t, projectWith(t, "host", model, options))
-			},
-			"standalone": func(t *testing.T) error {
-				o := options
-				o.App = boards.Standalone
-				s, err := projectWith(t, "mps2_an385", model, o).RunStandalone(t.Context(), testEnv().desk(), "")
-				must(t, err)
-				defer s.Close()
-				_, err = s.Run(t.Context(), 1)
-				return err
-			},
-		}
-		for _, where := range drawn.Of(t, "places of checks", slices.Sorted(maps.Keys(places)), 2) {
-			t.Run(name+" "+where, func(t *testing.T) { // in turn, in the build folders of those before
-				err := places[where](t)
+		for _, c := range drawn.Of(t, "places of checks", []struct{ board, app, load string }{
+			{"mps2_an385", boards.RPC, "flash"},
+			{"host", boards.RPC, "flash"},
+			{"mps2_an385", boards.RPC, "RAM"},
+			{"host", boards.RPC, "RAM"},
+			{"mps2_an385", boards.Standalone, "flash"},
+		}, 2) {
+			t.Run(fmt.Sprint(name, c), func(t *testing.T) { // in turn, in the build folders of those before
+				options.App = c.app
+				err := callTwice(t, projectWith(t, c.board, model, options), c.load)
 				var faultErr *fault.Error
 				if !errors.As(err, &faultErr) {
 					t.Fatalf("%v", err)
@@ -517,7 +507,8 @@ func TestAssert(t *testing.T) {
 				if logs := strings.Contains(err.Error(), "lib1.c:14: Check failed: in[0] > 1000"); logs != (name == "assert") {
 					t.Errorf("the condition in the error: %v, %v", logs, err)
 				}
-				if where == "image" && (faultErr.Record.Reason != reason || faultErr.Operator != "twice" ||
+				isImage := c.board != "host" && c.app == boards.RPC && c.load == "flash"
+				if isImage && (faultErr.Record.Reason != reason || faultErr.Operator != "twice" ||
 					!slices.ContainsFunc(faultErr.Frames, func(f fault.Frame) bool { return strings.HasSuffix(f.File, "lib1.c") })) {
 					t.Errorf("%v", err)
 				}
@@ -547,17 +538,9 @@ func TestAssertOfOwnFile(t *testing.T) {
 	}, 2) {
 		t.Run(c.board+" "+c.app, func(t *testing.T) {
 			needBoardTools(t, c.board, nil)
-			p := projectOf(t, c.board, model, c.app)
+			p := projectWith(t, c.board, model, boards.Options{App: c.app})
 			writeIn(t, p.Dir(), "src/own.c", own)
-			err := error(nil)
-			if c.app == boards.RPC {
-				err = callTwice(t, p)
-			} else {
-				s, failed := p.RunStandalone(t.Context(), testEnv().desk(), "")
-				must(t, failed)
-				defer s.Close()
-				_, err = s.Run(t.Context(), 1)
-			}
+			err := callTwice(t, p, "flash")
 			if faultErr := new(fault.Error); !errors.As(err, &faultErr) ||
 				!strings.Contains(err.Error(), "own.c:5: Check failed: n < 0") {
 				t.Errorf("%v", err)
@@ -566,33 +549,24 @@ func TestAssertOfOwnFile(t *testing.T) {
 	}
 }
 
-// projectOf generates a project in a new folder.
-func projectOf(t *testing.T, board, model, app string) *Project {
-	t.Helper()
-	return projectWith(t, board, model, boards.Options{App: app})
-}
-
+// projectWith generates a project in a new folder.
 func projectWith(t *testing.T, board, model string, o boards.Options) *Project {
 	t.Helper()
 	return generated(t, Spec{Board: board, Model: model, Options: o})
 }
 
-// callTwice runs a project of mlftest.Tiny and returns the error of its operator.
-func callTwice(t *testing.T, p *Project) error {
+// callTwice runs a project of mlftest.Tiny, over RPC with its model in flash or RAM or as standalone firmware, and
+// returns the error of its operator.
+func callTwice(t *testing.T, p *Project, load string) error {
 	t.Helper()
-	s, lib := started(t, p, "flash")
-	return callTwiceOf(t, s, lib)
-}
-
-// callTwiceInRAM does the same with the model in RAM.
-func callTwiceInRAM(t *testing.T, p *Project) error {
-	t.Helper()
-	s, lib := started(t, p, "RAM")
-	return callTwiceOf(t, s, lib)
-}
-
-func callTwiceOf(t *testing.T, s *rpc.Session, lib rpc.Module) error {
-	t.Helper()
+	if p.Options().App == boards.Standalone {
+		s, err := p.RunStandalone(t.Context(), testEnv().desk(), "")
+		must(t, err)
+		defer s.Close()
+		_, err = s.Run(t.Context(), 1)
+		return err
+	}
+	s, lib := started(t, p, load)
 	twice, err := lib.Function(t.Context(), "twice")
 	must(t, err)
 	dtype, err := ndarray.ParseDType("int32")

@@ -29,7 +29,7 @@ func TestKernelLibrary(t *testing.T) {
 	drawn.OnlyInFull(t, "TestLibraries and TestOwnLibrary")
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "nn")
-	put(t, filepath.Join(dir, "CMSIS-NN"), map[string]string{
+	putFiles(t, filepath.Join(dir, "CMSIS-NN"), map[string]string{
 		"Include/arm_nnfunctions.h":                               standInHeader,
 		"Include/Internal/arm_sums.h":                             standInSums,
 		"Source/FullyConnectedFunctions/arm_fully_connected_s8.c": standInKernel,
@@ -51,11 +51,11 @@ func TestCMSISNN(t *testing.T) {
 		t.Skip(cmsisVariable + " names no folder with Arm's CMSIS-NN")
 	}
 	dir := filepath.Join(t.TempDir(), "nn")
-	fatal(t, os.CopyFS(filepath.Join(dir, "CMSIS-NN"), withoutGit{os.DirFS(from)}))
+	must(t, os.CopyFS(filepath.Join(dir, "CMSIS-NN"), withoutGit{os.DirFS(from)}))
 	checkKernels(t, dir, denseOperator, denseInGo, compiledWays...)
 	checkKernels(t, dir, convOperator, convInGo, "firmware")
 	library, spec := generatedNetwork(t)
-	fatal(t, os.CopyFS(library, os.DirFS(dir)))
+	must(t, os.CopyFS(library, os.DirFS(dir)))
 	checkNetwork(t, spec)
 }
 
@@ -67,21 +67,12 @@ func (w withoutGit) ReadDir(name string) ([]fs.DirEntry, error) {
 	return slices.DeleteFunc(all, func(e fs.DirEntry) bool { return e.Name() == ".git" }), err
 }
 
-func put(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		file := filepath.Join(dir, filepath.FromSlash(name))
-		fatal(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		fatal(t, os.WriteFile(file, []byte(text), 0o644))
-	}
-}
-
 // TestTensorFlowLite generates C from a network of TensorFlow Lite with examples/cmsis-nn. Its outputs must be those of
 // TensorFlow Lite's reference kernels.
 func TestTensorFlowLite(t *testing.T) {
 	t.Parallel()
 	dir, s := generatedNetwork(t)
-	put(t, dir, map[string]string{
+	putFiles(t, dir, map[string]string{
 		"library.json":                                                     describedLibrary(t),
 		"CMSIS-NN/Include/arm_nnfunctions.h":                               standInHeader,
 		"CMSIS-NN/Include/Internal/arm_sums.h":                             standInSums,
@@ -112,7 +103,7 @@ func generatedNetwork(t *testing.T) (string, project.Spec) {
 func checkNetwork(t *testing.T, s project.Spec) {
 	t.Helper()
 	samples, err := ndarray.ReadNPZ("../examples/cmsis-nn/dense.npz")
-	fatal(t, err)
+	must(t, err)
 	const inputs, outputs = 40, 12
 	got := goWay(t, "firmware", s, samples[0].Array.Data[:inputs])
 	if want := samples[1].Array.Data[:outputs]; got.err != nil || !slices.Equal(got.output, want) {
@@ -123,15 +114,13 @@ func checkNetwork(t *testing.T, s project.Spec) {
 // describedLibrary returns the library.json for CMSIS-NN in docs/templates.md, which examples/cmsis-nn has, too.
 func describedLibrary(t *testing.T) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "docs", "templates.md"))
-	fatal(t, err)
+	page := readFile(t, filepath.Join("..", "docs", "templates.md"))
 	_, rest, found := strings.Cut(string(page), "<!-- nn/library.json, the text of a test -->\n```json\n")
 	text, _, ended := strings.Cut(rest, "```")
 	if !found || !ended {
 		t.Fatal("docs/templates.md has no library.json for CMSIS-NN")
 	}
-	file, err := os.ReadFile(filepath.Join("..", "examples", "cmsis-nn", "nn", "library.json"))
-	fatal(t, err)
+	file := readFile(t, filepath.Join("..", "examples", "cmsis-nn", "nn", "library.json"))
 	if string(file) != text {
 		t.Errorf("examples/cmsis-nn has another library.json: %s", file)
 	}
@@ -144,7 +133,7 @@ func checkKernels(t *testing.T, dir string, o kernelOperator, want func(k kernel
 	ways ...string,
 ) {
 	t.Helper()
-	put(t, dir, map[string]string{"library.json": describedLibrary(t)})
+	putFiles(t, dir, map[string]string{"library.json": describedLibrary(t)})
 	o.draw()
 	in := o.drawInt8(o.inputs)
 	model := mlftest.Tiny(t, map[string]string{

@@ -151,13 +151,7 @@ func runFaulty(t *testing.T, board string) *rpc.Session {
 	e := testEnv()
 	e.Path = []string{path}
 	needBoardTools(t, name, e.Path)
-	p := generated(t, Spec{Board: name}, e)
-	s, err := p.Run(t.Context(), testEnv().desk(), "")
-	if err != nil {
-		t.Fatalf("%v\n%s", err, failure.Next(err))
-	}
-	t.Cleanup(func() { _ = s.Close(context.Background()) })
-	return s
+	return running(t, generated(t, Spec{Board: name}, e))
 }
 
 // TestDeadlineOnDevice calls an endless function with a deadline: the device ends it earlier and reports its position.
@@ -291,10 +285,7 @@ func TestLongWatchdog(t *testing.T) {
 			e.Path = []string{boardstest.Shelf(t,
 				map[string]string{"long.json": strings.Replace(string(text), "{", `{"watchdog_ms": 171800,`, 1)})}
 			needBoardTools(t, "long", e.Path)
-			p := generated(t, Spec{Board: "long"}, e)
-			s, err := p.Run(t.Context(), testEnv().desk(), "")
-			must(t, err)
-			must(t, s.Close(context.Background()))
+			running(t, generated(t, Spec{Board: "long"}, e))
 		})
 	}
 }
@@ -309,7 +300,7 @@ func TestOperatorFault(t *testing.T) {
 	env := testEnv()
 	env.Cache = newCache(t)
 	p := generated(t, Spec{Model: mlftest.Operator(t, broken)}, env)
-	err := callTwice(t, p)
+	err := callTwice(t, p, "flash")
 	var faultErr *fault.Error
 	if !errors.As(err, &faultErr) || faultErr.Operator != "twice" ||
 		!strings.Contains(err.Error(), "fault in operator twice: ") {
@@ -348,7 +339,7 @@ __attribute__((noinline)) static int boom(int n) { int (*volatile jump)(int) = (
 				p := generated(t, Spec{Board: board, Model: mlftest.Operator(t, broken)})
 				needTools(t, p, "make", p.Board().Toolchain.CC)
 				needBoardTools(t, board, nil)
-				err := callTwice(t, p)
+				err := callTwice(t, p, "flash")
 				var faultErr *fault.Error
 				if !errors.As(err, &faultErr) || faultErr.Operator != "twice" ||
 					!strings.Contains(err.Error(), "fault in operator twice: ") {

@@ -231,8 +231,7 @@ func TestInterruptedFolder(t *testing.T) {
 func writeIn(t *testing.T, dir, name, text string) {
 	t.Helper()
 	at := filepath.Join(dir, filepath.FromSlash(name))
-	must(t, os.MkdirAll(filepath.Dir(at), 0o755))
-	must(t, os.WriteFile(at, []byte(text), 0o644))
+	writeFile(t, at, text)
 }
 
 // TestProjectFileIsChecked changes a project.json. The project is neither opened, nor generated again, nor removed.

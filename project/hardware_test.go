@@ -156,12 +156,7 @@ func TestMeasured(t *testing.T) {
 			if why := hasCompiler(t, shipped) + hasEmulator(t, shipped); why != "" {
 				t.Skip(why)
 			}
-			builder := &project.Builder{
-				Host: device.Host{
-					Path: []string{measuredBoard(t, c.board, c.pin)}, Cache: cache.New(testcache.Dir(), cache.Options{}),
-				},
-				Jobs: 1,
-			}
+			builder := newBuilder(testcache.Dir(), measuredBoard(t, c.board, c.pin))
 			statement := fmt.Sprintf("static int32_t was; out[0] = was; was = (%s) ? %d : %d; return 0;", c.level, high, low)
 			s := project.Spec{Board: "measured", Model: broken(t, statement)}
 			t.Run("rpc", func(t *testing.T) { measureOverRPC(t, builder, s) })
@@ -182,9 +177,7 @@ func levelSeen(t *testing.T, e executor.Executor) byte {
 
 func measureOverRPC(t *testing.T, builder *project.Builder, s project.Spec) {
 	ctx := testkit.Context(t)
-	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), s)
-	must(t, err)
-	defer p.Close()
+	p := generated(t, builder, s)
 	session, err := p.Run(ctx, &device.Desk{Programmer: "none"}, "")
 	must(t, err)
 	defer session.Close(ctx)
@@ -275,9 +268,7 @@ func TestCustomBoard(t *testing.T) {
 		t.Log("no imgtool: the image is hashed by the example's sign.py, and not signed")
 	}
 	model := mlftest.Path(t, "digits_i8.aot_c")
-	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: board, Model: model})
-	must(t, err)
-	defer p.Close()
+	p := generated(t, builder, project.Spec{Board: board, Model: model})
 	runProject(t, t.Context(), p, model)
 	built, err := p.Built()
 	must(t, err)

@@ -11,9 +11,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/cmodel"
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
@@ -38,7 +36,7 @@ type wayResult struct {
 func goWay(t *testing.T, way string, s project.Spec, input []byte) wayResult {
 	t.Helper()
 	ctx := testkit.Context(t)
-	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
+	builder := newBuilder(testcache.Dir())
 	if way == "library" {
 		return wayResult{err: compileLibrary(t, ctx, builder, s)}
 	}
@@ -60,7 +58,7 @@ func goWay(t *testing.T, way string, s project.Spec, input []byte) wayResult {
 	}
 	defer p.Close()
 	_, m, err := p.Model()
-	fatal(t, err)
+	must(t, err)
 	if way == "firmware" {
 		session, err := p.Run(ctx, nil, "")
 		if err != nil {
@@ -68,7 +66,7 @@ func goWay(t *testing.T, way string, s project.Spec, input []byte) wayResult {
 		}
 		defer session.Close(ctx)
 		e, err := executor.Open(ctx, session, m)
-		fatal(t, err)
+		must(t, err)
 		return firstOutput(t, ctx, e, input)
 	}
 	r, err := p.Resident(ctx, filepath.Join(dir, "r"), project.Spec{})
@@ -77,26 +75,26 @@ func goWay(t *testing.T, way string, s project.Spec, input []byte) wayResult {
 	}
 	defer r.Close()
 	session, err := r.Run(ctx, nil, "")
-	fatal(t, err)
+	must(t, err)
 	defer session.Close(ctx)
 	o, err := p.ModelOperators()
-	fatal(t, err)
+	must(t, err)
 	lib, err := r.LoadRAM(ctx, session, o)
-	fatal(t, err)
+	must(t, err)
 	e, err := executor.OpenLoaded(ctx, session, lib, m)
-	fatal(t, err)
+	must(t, err)
 	return firstOutput(t, ctx, e, input)
 }
 
 func firstOutput(t *testing.T, ctx context.Context, e executor.Executor, input []byte) wayResult {
 	t.Helper()
 	in := e.Inputs()[0]
-	fatal(t, e.SetInput(ctx, in.Name, &ndarray.Array{DType: in.DType, Shape: in.Shape, Data: input}))
+	must(t, e.SetInput(ctx, in.Name, &ndarray.Array{DType: in.DType, Shape: in.Shape, Data: input}))
 	if err := e.Run(ctx); err != nil {
 		return wayResult{err: err}
 	}
 	out, err := e.Output(ctx, 0)
-	fatal(t, err)
+	must(t, err)
 	return wayResult{output: out.Data}
 }
 
@@ -104,7 +102,7 @@ func firstOutput(t *testing.T, ctx context.Context, e executor.Executor, input [
 func compileLibrary(t *testing.T, ctx context.Context, builder *project.Builder, s project.Spec) error {
 	t.Helper()
 	b, err := boards.Find(s.Board, builder.Path)
-	fatal(t, err)
+	must(t, err)
 	a, err := mlf.Open(s.Model)
 	if err != nil {
 		return err
@@ -114,7 +112,7 @@ func compileLibrary(t *testing.T, ctx context.Context, builder *project.Builder,
 		return err
 	}
 	c, err := cmodel.NewCompiler(ctx, b, boards.Options{})
-	fatal(t, err)
+	must(t, err)
 	if c.Headers, c.Unsure, err = builder.HeaderFolders(ctx, b, s.Libraries); err != nil {
 		return err
 	}

@@ -60,14 +60,12 @@ func newKept(t *testing.T) *keptDesk {
 	}
 	d := &keptDesk{t, t.TempDir(), testEnv()}
 	d.env.Path, d.env.Cache = []string{d.home}, newCache(t)
-	for name, text := range map[string]string{
+	putFiles(t, d.home, map[string]string{
 		"boards/mine.json": `{"doc": "mine", "inherits": "cpu/native", "templates": ["keeps"],
 			"link": {"kind": "process"}, "flash": {"programmer": "none"}}`,
 		"templates/keeps/template.json": keptTemplate, "templates/keeps/Makefile": keptMakefile,
 		"templates/keeps/src/main.c": keptMain, "templates/keeps/src/common.c": "int common(void) { return 0; }\n",
-	} {
-		writeIn(t, d.home, name, text)
-	}
+	})
 	return d
 }
 

@@ -99,14 +99,9 @@ func TestLibraries(t *testing.T) {
 			t.Error("a file that no compiler reads was copied")
 		}
 		first := built(t, p)
-		s, err := p.Run(t.Context(), e.desk(), "")
-		must(t, err)
-		f, err := s.Function(t.Context(), "use.all")
-		must(t, err)
-		if got, err := f.Call(t.Context()); err != nil || got != int64(121) {
+		if got, err := callIn(t, running(t, p), "use.all"); err != nil || got != 121 {
 			t.Errorf("%s: %v, %v", board, got, err)
 		}
-		must(t, s.Close(t.Context()))
 		if got := strings.Join(p.Libraries(), " "); got != "nn plain objects" {
 			t.Error(got)
 		}
@@ -181,9 +176,7 @@ func TestLibrariesInRAM(t *testing.T) {
 		candidate := Operators{Files: []mlf.File{{Name: "a.c", Data: []byte(callsLibraries)}}, Entries: []string{"call"}}
 		lib, err := r.LoadRAM(t.Context(), s, candidate)
 		must(t, err)
-		f, err := lib.Function(t.Context(), "call")
-		must(t, err)
-		if got, err := f.Call(t.Context(), 7); err != nil || got != int64(127) {
+		if got, err := callIn(t, lib, "call", 7); err != nil || got != 127 {
 			t.Errorf("%s: %v, %v", board, got, err)
 		}
 		must(t, s.Close(t.Context()))
@@ -373,10 +366,7 @@ extern "C" int mixed(int n) { return same(n); }
 			}
 			p := generated(t, spec, e)
 			i := built(t, p)
-			s, err := p.Run(t.Context(), e.desk(), "")
-			must(t, err)
-			rpctest.CallTwice(t, s)
-			must(t, s.Close(t.Context()))
+			rpctest.CallTwice(t, running(t, p))
 			u, err := p.Usage(i)
 			must(t, err)
 			if !slices.ContainsFunc(u.Parts, func(p fit.PartUse) bool { return p.Name == "libraries" && p.Text > 0 }) {

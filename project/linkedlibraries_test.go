@@ -38,11 +38,9 @@ func TestObjectBesideMap(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
 	const head = "Linker script and memory map\n\nLOAD "
-	for name, text := range map[string]string{
+	putFiles(t, dir, map[string]string{
 		"firmware.map": head + "firmware.o\nLOAD model.o\n", "model.map": head + "a.o\nLOAD b.o\n",
-	} {
-		writeFile(t, filepath.Join(dir, name), text)
-	}
+	})
 
 	r := linkReader{project: &Project{}, dir: dir}
 	got, err := r.linked(filepath.Join(dir, "firmware.map"))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
@@ -31,12 +32,12 @@ func TestFaultOfHost(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "a bin")
 	must(t, os.MkdirAll(filepath.Join(bin, "killed"), 0o755))
 	for _, name := range []string{"cc1", "ld"} {
-		must(t, os.WriteFile(filepath.Join(bin, "killed", name), []byte("#!/bin/sh\nkill -KILL $$\n"), 0o755))
+		testkit.WriteProgram(t, filepath.Join(bin, "killed", name), "#!/bin/sh\nkill -KILL $$\n")
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	compile := func(then string) {
 		script := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in *' -c '*) %s;; esac\nexec %s \"$@\"\n", then, cc)
-		must(t, os.WriteFile(filepath.Join(bin, "faulty-cc"), []byte(script), 0o755))
+		testkit.WriteProgram(t, filepath.Join(bin, "faulty-cc"), script)
 	}
 	compile(":")
 	shelf := boardstest.Shelf(t, map[string]string{"faulty.json": `{"inherits": "cpu/native", "templates": ["baremetal"],

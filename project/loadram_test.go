@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
@@ -35,18 +33,18 @@ func TestModelsInRAM(t *testing.T) {
 			}
 		}
 	}
-	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
+	builder := newBuilder(testcache.Dir())
 	for _, x := range drawn.Of(t, "models in RAM", pairs, 1) {
 		t.Run(x.board+"/"+mlftest.Name(x.archive), func(t *testing.T) {
 			b, err := boards.Find(x.board, nil)
-			fatal(t, err)
+			must(t, err)
 			if why := hasCompiler(t, b) + hasEmulator(t, b); why != "" {
 				t.Skip(why)
 			}
 			ctx := testkit.Context(t)
 			dir := t.TempDir()
 			p, err := builder.Generate(ctx, filepath.Join(dir, "p"), project.Spec{Board: x.board, Model: x.archive})
-			fatal(t, err)
+			must(t, err)
 			defer p.Close()
 			r, err := p.Resident(ctx, filepath.Join(dir, "r"), project.Spec{})
 			var fit *project.FitError
@@ -57,7 +55,7 @@ func TestModelsInRAM(t *testing.T) {
 				t.Log(err)
 				return
 			}
-			fatal(t, err)
+			must(t, err)
 			defer r.Close()
 			inRAM(t, ctx, p, r, x.archive)
 		})
@@ -68,20 +66,20 @@ func TestModelsInRAM(t *testing.T) {
 func inRAM(t *testing.T, ctx context.Context, p, r *project.Project, archive string) {
 	t.Helper()
 	s, err := r.Run(ctx, nil, "")
-	fatal(t, err)
-	defer func() { fatal(t, s.Close(ctx)) }()
+	must(t, err)
+	defer func() { must(t, s.Close(ctx)) }()
 	o, err := p.ModelOperators()
-	fatal(t, err)
+	must(t, err)
 	lib, err := r.LoadRAM(ctx, s, o)
-	fatal(t, err)
+	must(t, err)
 	_, m, err := p.Model()
-	fatal(t, err)
+	must(t, err)
 	e, err := executor.OpenLoaded(ctx, s, lib, m)
-	fatal(t, err)
+	must(t, err)
 	in, out := mlftest.Arrays(archive)
 	want, err := expected(archive, in, out)
-	fatal(t, err)
+	must(t, err)
 	compare(t, answer(t, ctx, e, in), want)
-	fatal(t, e.Close(ctx))
-	fatal(t, lib.Unlink(ctx))
+	must(t, e.Close(ctx))
+	must(t, lib.Unlink(ctx))
 }

@@ -17,7 +17,6 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
@@ -93,7 +92,7 @@ func TestPlainC(t *testing.T) {
 	}
 	t.Run("standalone", func(t *testing.T) {
 		f, err := runAlone(t, project.Spec{Board: "host", Model: sessionModel})
-		fatal(t, err)
+		must(t, err)
 		for range 2 {
 			comparePlain(t, f.model, sessionInputs, sessionOutput)
 		}
@@ -106,33 +105,28 @@ func runPlain(t *testing.T, r plainRun) {
 	for range 2 {
 		comparePlain(t, e, r.in, r.out)
 	}
-	fatal(t, e.Close(t.Context()))
+	must(t, e.Close(t.Context()))
 }
 
 // openPlain builds a model in plain C and opens it, until the test ends.
 func openPlain(t *testing.T, name, model string, libraries ...string) executor.Executor {
 	t.Helper()
 	board, err := boards.Find(name, nil)
-	fatal(t, err)
+	must(t, err)
 	if reason := hasCompiler(t, board) + hasEmulator(t, board); reason != "" {
 		t.Skip(reason)
 	}
-	b := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
-	p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{
-		Board: name, Model: model, Libraries: libraries,
-	})
-	fatal(t, err)
-	t.Cleanup(func() { fatal(t, p.Close()) })
+	p := generated(t, newBuilder(testcache.Dir()), project.Spec{Board: name, Model: model, Libraries: libraries})
 	if len(board.Memory) > 0 && model == denseModel {
 		checkConstants(t, p)
 	}
 	s, err := p.Run(t.Context(), &device.Desk{Programmer: "none"}, "")
-	fatal(t, err)
-	t.Cleanup(func() { fatal(t, s.Close(context.WithoutCancel(t.Context()))) })
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close(context.WithoutCancel(t.Context()))) })
 	_, m, err := p.Model()
-	fatal(t, err)
+	must(t, err)
 	e, err := executor.Open(t.Context(), s, m)
-	fatal(t, err)
+	must(t, err)
 	return e
 }
 
@@ -161,22 +155,22 @@ void m_run(const float* x, float* y) { y[0] = index(x[0]) + write[1] + poll() + 
 		"own/own.c":        "#include \"own.h\"\nint time[1] = {400};\nint own_sum(void) { return time[0] + read(); }\n",
 		"own/read.c":       "#include \"own.h\"\nint read(void) { return 5000; }\n",
 	} {
-		fatal(t, os.MkdirAll(filepath.Join(dir, "own"), 0o755))
-		fatal(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+		must(t, os.MkdirAll(filepath.Join(dir, "own"), 0o755))
+		writeFile(t, filepath.Join(dir, name), text)
 	}
 	e := openPlain(t, "host", filepath.Join(dir, "m.json"), filepath.Join(dir, "own"))
 	comparePlain(t, e, []ndarray.Named{{Name: "x", Array: array(float32Type, []int64{1}, 1)}},
 		[]ndarray.Named{{Name: "y", Array: array(float32Type, []int64{1}, 5451)}})
-	fatal(t, e.Close(t.Context()))
+	must(t, e.Close(t.Context()))
 }
 
 // checkConstants checks that weights and biases of the dense layer count as parameters.
 func checkConstants(t *testing.T, p *project.Project) {
 	t.Helper()
 	image, err := p.Build(t.Context())
-	fatal(t, err)
+	must(t, err)
 	u, err := p.Usage(image)
-	fatal(t, err)
+	must(t, err)
 	i := slices.IndexFunc(u.Parts, func(part fit.PartUse) bool { return part.Name == "parameters" })
 	if i < 0 || slices.Max(u.Parts[i].In) != (12+3)*4 {
 		t.Errorf("constants of 60 bytes: %+v", u.Parts)
@@ -186,12 +180,12 @@ func checkConstants(t *testing.T, p *project.Project) {
 func comparePlain(t *testing.T, e executor.Executor, in, out []ndarray.Named) {
 	t.Helper()
 	for _, a := range in {
-		fatal(t, e.SetInput(t.Context(), a.Name, a.Array))
+		must(t, e.SetInput(t.Context(), a.Name, a.Array))
 	}
-	fatal(t, e.Run(t.Context()))
+	must(t, e.Run(t.Context()))
 	for i, want := range out {
 		got, err := e.Output(t.Context(), i)
-		fatal(t, err)
+		must(t, err)
 		if name := e.Outputs()[i].Name; !got.Equal(want.Array) || name != want.Name {
 			t.Errorf("output %s: %v, want %s: %v", name, got, want.Name, want.Array)
 		}
@@ -208,23 +202,21 @@ func TestPlainObjects(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	text, err := os.ReadFile(sessionModel)
-	fatal(t, err)
-	header, err := os.ReadFile(filepath.Join(filepath.Dir(sessionModel), "session.h"))
-	fatal(t, err)
-	fatal(t, os.WriteFile(filepath.Join(dir, "session.h"), header, 0o644))
+	text := readFile(t, sessionModel)
+	header := readFile(t, filepath.Join(filepath.Dir(sessionModel), "session.h"))
+	must(t, os.WriteFile(filepath.Join(dir, "session.h"), header, 0o644))
 	source, err := filepath.Abs(filepath.Join(filepath.Dir(sessionModel), "session.c"))
-	fatal(t, err)
+	must(t, err)
 	tool(t, dir, "cc", "-O1", "-c", source, "-o", "session.o")
 	tool(t, dir, "ar", "rcs", "session.a", "session.o")
 	for _, object := range []string{"session.o", "session.a"} {
-		fatal(t, os.WriteFile(filepath.Join(dir, "model.json"),
+		must(t, os.WriteFile(filepath.Join(dir, "model.json"),
 			[]byte(strings.Replace(string(text), `"sources": ["session.c"]`, `"objects": ["`+object+`"]`, 1)), 0o644))
 		runPlain(t, plainRun{"host", dir, sessionInputs, sessionOutput})
 	}
 	packed := filepath.Join(dir, "session.tar")
 	pack(t, packed, dir, "model.json", "session.h", "session.a")
-	b := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
+	b := newBuilder(testcache.Dir())
 	generate := func(board string) error {
 		p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: board, Model: packed})
 		if err == nil {
@@ -232,7 +224,7 @@ func TestPlainObjects(t *testing.T) {
 		}
 		return err
 	}
-	fatal(t, generate("host"))
+	must(t, generate("host"))
 	wantError(t, generate("microbit"), failure.Config, "session")
 }
 
@@ -249,7 +241,7 @@ func TestPlainFPU(t *testing.T) {
 			t.Errorf("an object for another FPU: %v", err)
 		}
 		m.compile(m.board.CFlags...)
-		fatal(t, m.build(object))
+		must(t, m.build(object))
 	}
 }
 
@@ -270,7 +262,7 @@ func TestPlainArchives(t *testing.T) {
 		m.compile(m.board.CFlags...)
 		more := strings.Fields(c.flags)
 		tool(t, m.dir, m.board.Toolchain.CC, append(more, "-O1", "-c", "more.c", "-o", "more.o")...)
-		fatal(t, os.Remove(filepath.Join(m.dir, "net.a")))
+		must(t, os.Remove(filepath.Join(m.dir, "net.a")))
 		tool(t, m.dir, m.board.Toolchain.AR, c.archiver, "net.a", "net.o", "more.o")
 		err := m.build("net.a")
 		wantError(t, err, "", c.want, c.next)
@@ -287,18 +279,16 @@ type compiledModel struct {
 func newCompiledModel(t *testing.T) *compiledModel {
 	t.Helper()
 	board, err := boards.Find("mps2_an386", nil)
-	fatal(t, err)
+	must(t, err)
 	if reason := hasCompiler(t, board); reason != "" {
 		t.Skip(reason)
 	}
 	m := &compiledModel{t, t.TempDir(), board}
-	for name, text := range map[string]string{
+	putFiles(t, m.dir, map[string]string{
 		"net.h":  "void net_run(const double* x, double* y);\n",
 		"net.c":  "#include \"net.h\"\nvoid net_run(const double* x, double* y) { *y = *x * 2; }\n",
 		"more.c": "enum shade { DARK = 1, LIGHT };\nenum shade more;\nfloat net_more(float x) { return x * 2; }\n",
-	} {
-		fatal(t, os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o644))
-	}
+	})
 	return m
 }
 
@@ -306,7 +296,7 @@ func newCompiledModel(t *testing.T) *compiledModel {
 func (m *compiledModel) compile(flags ...string) {
 	m.t.Helper()
 	tool(m.t, m.dir, m.board.Toolchain.CC, slices.Concat(flags, []string{"-O1", "-c", "net.c", "-o", "net.o"})...)
-	fatal(m.t, os.RemoveAll(filepath.Join(m.dir, "net.a"))) // which may be thin
+	must(m.t, os.RemoveAll(filepath.Join(m.dir, "net.a"))) // which may be thin
 	tool(m.t, m.dir, m.board.Toolchain.AR, "rcs", "net.a", "net.o")
 }
 
@@ -315,14 +305,14 @@ func (m *compiledModel) build(object string) error {
 	m.t.Helper()
 	text := `{"name": "net", "objects": ["` + object + `"], "headers": ["net.h"], "function": "net_run", "arguments": [
 {"input": "x", "dtype": "float64", "shape": []}, {"output": "y", "dtype": "float64", "shape": []}]}`
-	fatal(m.t, os.WriteFile(filepath.Join(m.dir, "model.json"), []byte(text), 0o644))
-	b := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
+	writeFile(m.t, filepath.Join(m.dir, "model.json"), text)
+	b := newBuilder(testcache.Dir())
 	p, err := b.Generate(m.t.Context(), filepath.Join(m.t.TempDir(), "p"), project.Spec{Board: m.board.Name, Model: m.dir})
 	if err != nil {
 		return err
 	}
 	_, err = p.Build(m.t.Context())
-	fatal(m.t, p.Close())
+	must(m.t, p.Close())
 	return err
 }
 
@@ -330,17 +320,16 @@ func (m *compiledModel) build(object string) error {
 func pack(t *testing.T, to, dir string, names ...string) {
 	t.Helper()
 	f, err := os.Create(to)
-	fatal(t, err)
+	must(t, err)
 	w := tar.NewWriter(f)
 	for _, name := range names {
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		fatal(t, err)
-		fatal(t, w.WriteHeader(&tar.Header{Name: "folder/" + name, Mode: 0o644, Size: int64(len(data))}))
+		data := readFile(t, filepath.Join(dir, name))
+		must(t, w.WriteHeader(&tar.Header{Name: "folder/" + name, Mode: 0o644, Size: int64(len(data))}))
 		_, err = w.Write(data)
-		fatal(t, err)
+		must(t, err)
 	}
-	fatal(t, w.Close())
-	fatal(t, f.Close())
+	must(t, w.Close())
+	must(t, f.Close())
 }
 
 func tool(t *testing.T, dir, name string, args ...string) {
@@ -357,36 +346,28 @@ func tool(t *testing.T, dir, name string, args ...string) {
 func TestPlainMismatch(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	fatal(t, os.CopyFS(dir, os.DirFS(filepath.Dir(sessionModel))))
-	text, err := os.ReadFile(sessionModel)
-	fatal(t, err)
+	must(t, os.CopyFS(dir, os.DirFS(filepath.Dir(sessionModel))))
+	text := readFile(t, sessionModel)
 	write := func(old, now string) {
-		fatal(t, os.WriteFile(filepath.Join(dir, "session.json"), []byte(strings.Replace(string(text), old, now, 1)), 0o644))
+		writeFile(t, filepath.Join(dir, "session.json"), strings.Replace(string(text), old, now, 1))
 	}
-	b := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
+	b := newBuilder(testcache.Dir())
 	for _, board := range []string{"host", "mps2_an386"} {
 		described, err := boards.Find(board, nil)
-		fatal(t, err)
+		must(t, err)
 		if reason := hasCompiler(t, described); reason != "" {
 			t.Log(reason)
 			continue
 		}
 		write(`"input": "image", "dtype": "int8"`, `"input": "image", "dtype": "int16"`)
-		p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{
-			Board: board, Model: filepath.Join(dir, "session.json"),
-		})
-		fatal(t, err)
-		_, err = p.Build(t.Context())
-		if failure.Of(err) != failure.Compile || !strings.Contains(err.Error(), "member image, image:11:") {
-			t.Errorf("%s: %v", board, err)
-		}
-		fatal(t, p.Close())
+		_, err = generated(t, b, project.Spec{Board: board, Model: filepath.Join(dir, "session.json")}).Build(t.Context())
+		wantError(t, err, failure.Compile, "member image, image:11:")
 	}
 	write(`{"value": "12"}`, `{"value": "8"}`)
 	f, err := runAlone(t, project.Spec{Board: "host", Model: filepath.Join(dir, "session.json")})
-	fatal(t, err)
+	must(t, err)
 	for _, a := range sessionInputs {
-		fatal(t, f.model.SetInput(t.Context(), a.Name, a.Array))
+		must(t, f.model.SetInput(t.Context(), a.Name, a.Array))
 	}
 	wantError(t, f.model.Run(t.Context()), "", "returned the error 1 (0x1)")
 }
@@ -394,8 +375,7 @@ func TestPlainMismatch(t *testing.T) {
 // TestPlainStatus is of a function and of an init that fail. The error of a session's run names which.
 func TestPlainStatus(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(sessionModel)
-	fatal(t, err)
+	text := readFile(t, sessionModel)
 	for _, change := range []struct{ old, now, want string }{
 		{`{"value": "12"}`, `{"value": "8"}`, "session_init returned 1, not 7"},
 		{`"returns": {"status": 7},
@@ -403,15 +383,15 @@ func TestPlainStatus(t *testing.T) {
   "init"`, "session_run returned 7, not -3"},
 	} {
 		dir := t.TempDir()
-		fatal(t, os.CopyFS(dir, os.DirFS(filepath.Dir(sessionModel))))
+		must(t, os.CopyFS(dir, os.DirFS(filepath.Dir(sessionModel))))
 		changed := strings.Replace(string(text), change.old, change.now, 1)
-		fatal(t, os.WriteFile(filepath.Join(dir, "session.json"), []byte(changed), 0o644))
+		writeFile(t, filepath.Join(dir, "session.json"), changed)
 		for _, board := range []string{"host", "mps2_an386", "qemu_riscv32"} {
 			t.Run(board, func(t *testing.T) {
 				t.Parallel()
 				e := openPlain(t, board, filepath.Join(dir, "session.json"))
 				for _, a := range sessionInputs {
-					fatal(t, e.SetInput(t.Context(), a.Name, a.Array))
+					must(t, e.SetInput(t.Context(), a.Name, a.Array))
 				}
 				for range 2 {
 					wantError(t, e.Run(t.Context()), "", change.want)
@@ -455,7 +435,7 @@ func TestAddressSanitizer(t *testing.T) {
 	if err := probe.Run(); err != nil {
 		t.Skipf("the compiler has no AddressSanitizer: %v", err)
 	}
-	for name, text := range map[string]string{
+	putFiles(t, dir, map[string]string{
 		"net.c": boundsC,
 		"net.h": "struct net_io { float* sum; };\nvoid net_run(const float*, float*, void*, const struct net_io*);\n",
 		"net.json": `{"name": "net", "sources": ["net.c"], "headers": ["net.h"], "function": "net_run", "arguments": [
@@ -464,17 +444,15 @@ func TestAddressSanitizer(t *testing.T) {
 {"arena": "work", "bytes": 40, "align": 64},
 {"struct": "struct net_io", "members": [
 {"member": "sum", "output": "sum", "dtype": "float32", "shape": []}]}]}`,
-	} {
-		fatal(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
-	}
+	})
 	f, err := runAlone(t, project.Spec{
 		Board: "host", Model: filepath.Join(dir, "net.json"),
 		Options: boards.Options{OperatorFlags: "-fsanitize=address"},
 	})
-	fatal(t, err)
+	must(t, err)
 	run := func(number float64) error {
 		x := array(float32Type, []int64{2}, number, 0)
-		fatal(t, f.model.SetInput(t.Context(), "x", x))
+		must(t, f.model.SetInput(t.Context(), "x", x))
 		return f.model.Run(t.Context())
 	}
 	for i, want := range []string{
@@ -488,11 +466,11 @@ func TestAddressSanitizer(t *testing.T) {
 		wantError(t, run(float64(i+1)), failure.Fault, want)
 	}
 	for range 2 {
-		fatal(t, run(8))
+		must(t, run(8))
 	}
 	for i, n := range []int64{3, 1} {
 		got, err := f.model.Output(t.Context(), i)
-		fatal(t, err)
+		must(t, err)
 		if want := array(float32Type, nil, slices.Repeat([]float64{8}, int(n))...); string(got.Data) != string(want.Data) {
 			t.Errorf("output %d: %v", i, got)
 		}
@@ -506,8 +484,7 @@ var numberRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `([^`]+)` \\| (\\S+) 
 // TestNumbers compares the table of results that C does not define, in docs/c-models.md, with host and emulated boards.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/c-models.md")
-	fatal(t, err)
+	page := readFile(t, "../docs/c-models.md")
 	rows := numberRow.FindAllStringSubmatch(string(page), -1)
 	if len(rows) < 10 {
 		t.Fatalf("%d rows", len(rows))
@@ -519,14 +496,12 @@ func TestNumbers(t *testing.T) {
 		source += fmt.Sprintf("if (*x == %d) { volatile %s; *y = %s; }\n", i, row[2], row[1])
 	}
 	dir := t.TempDir()
-	for name, text := range map[string]string{
+	putFiles(t, dir, map[string]string{
 		"net.c": source + "}\n",
 		"net.h": "#include <stdint.h>\nvoid net_run(const int8_t*, int64_t*);\n",
 		"net.json": `{"name": "net", "sources": ["net.c"], "headers": ["net.h"], "function": "net_run", "arguments": [
 {"input": "x", "dtype": "int8", "shape": []}, {"output": "y", "dtype": "int64", "shape": []}]}`,
-	} {
-		fatal(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
-	}
+	})
 
 	type kind struct {
 		board  string
@@ -547,12 +522,12 @@ func TestNumbers(t *testing.T) {
 			t.Parallel()
 			e := openNumbers(t, k.board, filepath.Join(dir, "net.json"))
 			for i, row := range rows {
-				fatal(t, e.SetInput(t.Context(), "x", array(int8Type, nil, float64(i))))
+				must(t, e.SetInput(t.Context(), "x", array(int8Type, nil, float64(i))))
 				err := e.Run(t.Context())
 				got := "fault"
 				if err == nil {
 					y, err := e.Output(t.Context(), 0)
-					fatal(t, err)
+					must(t, err)
 					got = fmt.Sprint(int64(binary.LittleEndian.Uint64(y.Data)))
 				} else if !strings.Contains(err.Error(), fmt.Sprintf("net.c:%d", i+4)) {
 					t.Errorf("%s of %s: the fault names another line: %v", row[1], row[2], err)
@@ -575,13 +550,8 @@ func openNumbers(t *testing.T, board, model string) executor.Executor {
 		t.Skip("the table has the faults of x86-64")
 	}
 	f, err := runAlone(t, project.Spec{Board: board, Model: model})
-	fatal(t, err)
-	return f.model
-}
-
-func fatal(t testing.TB, err error) {
-	t.Helper()
 	must(t, err)
+	return f.model
 }
 
 // A style is C as a kind of generator writes it: files, and the fields of the description besides the name.
@@ -708,7 +678,7 @@ func TestPlainStyles(t *testing.T) {
 					"net.h": s.header, "net.c": s.source, "model.json": `{"name": "net", ` + s.description + `}`,
 				} {
 					if text != "" {
-						fatal(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+						writeFile(t, filepath.Join(dir, name), text)
 					}
 				}
 				runPlain(t, plainRun{board, dir, in, out})

@@ -410,9 +410,7 @@ func TestAlignedData(t *testing.T) {
 			i := built(t, p)
 			checkLoadAddresses(t, i)
 			s := running(t, p)
-			own, err := s.Function(t.Context(), "own.value")
-			must(t, err)
-			if got, err := own.Call(t.Context()); err != nil || got != int64(41) {
+			if got, err := callIn(t, s, "own.value"); err != nil || got != 41 {
 				t.Errorf("the resident part's variable is %v, %v, want 41", got, err)
 			}
 			rpctest.CallTwice(t, s)

@@ -66,6 +66,7 @@ func testEnv() env {
 var (
 	must      = testkit.Must
 	writeFile = testkit.WriteFile
+	putFiles  = testkit.WriteFiles
 	readFile  = testkit.ReadFile
 	editFile  = testkit.EditFile
 	wantError = testkit.WantError
@@ -411,7 +412,7 @@ func TestBadSpecs(t *testing.T) {
 func TestUsersBoardAndTemplate(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	for name, text := range map[string]string{
+	putFiles(t, home, map[string]string{
 		"boards/mine.json": `{"doc": "mine", "inherits": "cpu/native", "templates": ["small", "baremetal"], "link": {"kind": "process"},
 			"flash": {"programmer": "none"}, "sources": ["port/process.c", "extra.c"], "cflags": ["-DQUOTED=\"it's $x #1\""],
 			"functions": [{"name": "mine.answer", "symbol": "answer_packed"}]}`,
@@ -425,10 +426,7 @@ func TestUsersBoardAndTemplate(t *testing.T) {
 		"templates/small/build.sh": "set -e\nprintf 'int main(void) { return 0; }' > out/m.c\n" +
 			"cc -Wl,--build-id=md5,-Map=out/a.map -o out/a.elf out/m.c\n",
 		"templates/small/port/process.c": "", "templates/small/out/old.o": "not copied",
-	} {
-		path := filepath.Join(home, name)
-		writeFile(t, path, text)
-	}
+	})
 	model := mlftest.Tiny(t, nil)
 	env := testEnv()
 	env.Path = []string{home}

@@ -658,9 +658,7 @@ func TestMemoryInit(t *testing.T) {
 		placedParts{entrySymbol: "outer", fastSymbol: "shared", slowSymbol: "outer", weightsSymbol: "outer"})
 	s := running(t, p)
 	runPlaced(t, p, s)
-	calls, err := s.Function(t.Context(), "memory.calls")
-	must(t, err)
-	if n, err := calls.Call(t.Context()); err != nil || n != int64(1) {
+	if n, err := callIn(t, s, "memory.calls"); err != nil || n != 1 {
 		t.Errorf("the function was called %v times at the final clock, %v", n, err)
 	}
 }

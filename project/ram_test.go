@@ -140,7 +140,11 @@ func uploaded(t *testing.T, s *rpc.Session, l *OperatorLinker, o Operators) rpc.
 	return m
 }
 
-func callIn(t *testing.T, m rpc.Module, name string, args ...any) (int64, error) {
+// callIn calls a function of a session or a module, and returns its number.
+func callIn(t *testing.T, m interface {
+	Function(ctx context.Context, name string) (rpc.Function, error)
+}, name string, args ...any,
+) (int64, error) {
 	t.Helper()
 	f, err := m.Function(t.Context(), name)
 	must(t, err)
@@ -200,10 +204,7 @@ func TestOperatorsInRAM(t *testing.T) {
 			if err := s.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			again, err := p.Run(t.Context(), testEnv().desk(), "")
-			must(t, err)
-			defer again.Close(t.Context())
-			after, err := again.Windows(t.Context())
+			after, err := running(t, p).Windows(t.Context())
 			must(t, err)
 			if board != "host" && fmt.Sprint(before) != fmt.Sprint(after) {
 				t.Errorf("windows %v, after another start %v", before, after)
@@ -829,9 +830,7 @@ func started(t *testing.T, p *Project, load string) (*rpc.Session, rpc.Module) {
 	t.Helper()
 	ctx := t.Context()
 	if load == "flash" {
-		s, err := p.Run(ctx, testEnv().desk(), "")
-		must(t, err)
-		t.Cleanup(func() { _ = s.Close(ctx) })
+		s := running(t, p)
 		lib, err := s.SystemLib(ctx)
 		must(t, err)
 		return s, lib

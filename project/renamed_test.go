@@ -55,7 +55,7 @@ func TestOtherNames(t *testing.T) {
 				t.Errorf("there is a folder %s", folder)
 			}
 		}
-		err = callTwice(t, p)
+		err = callTwice(t, p, "flash")
 		var faultErr *fault.Error
 		if !errors.As(err, &faultErr) || faultErr.Operator != "twice" {
 			t.Errorf("the operator's fault: %v", err)

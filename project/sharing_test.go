@@ -22,6 +22,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -270,7 +271,7 @@ func toldCompiler(t *testing.T, name string) (log string) {
 	bin := t.TempDir()
 	log = filepath.Join(bin, "log")
 	script := fmt.Sprintf("#!/bin/sh\necho \"+ $*\" >>%s\n%s \"$@\"\nstatus=$?\necho - >>%s\nexit $status\n", log, cc, log)
-	must(t, os.WriteFile(filepath.Join(bin, name), []byte(script), 0o755))
+	testkit.WriteProgram(t, filepath.Join(bin, name), script)
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return log
 }

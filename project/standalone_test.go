@@ -58,12 +58,26 @@ func runAlone(t *testing.T, s project.Spec) (aloneFirmware, error) {
 	if why := hasCompiler(t, board) + hasEmulator(t, board); why != "" {
 		t.Skip(why)
 	}
-	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
+	builder := newBuilder(testcache.Dir())
 	p, err := generateAlone(t, builder, s)
 	if err != nil {
 		return aloneFirmware{}, err
 	}
 	return openAlone(t, p)
+}
+
+// newBuilder returns a builder with a cache in a folder and a search path.
+func newBuilder(store string, path ...string) *project.Builder {
+	return &project.Builder{Host: device.Host{Path: path, Cache: cache.New(store, cache.Options{})}}
+}
+
+// generated makes a project in a folder of its own and closes it when the test ends.
+func generated(t *testing.T, b *project.Builder, s project.Spec) *project.Project {
+	t.Helper()
+	p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), s)
+	must(t, err)
+	t.Cleanup(func() { must(t, p.Close()) })
+	return p
 }
 
 // generateAlone generates standalone firmware, and closes it at the test's end.
@@ -228,7 +242,7 @@ func TestStandaloneInteger(t *testing.T) {
 	if why := hasCompiler(t, board); why != "" {
 		t.Skip(why)
 	}
-	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
+	builder := newBuilder(testcache.Dir())
 	found := map[string]bool{}
 	for _, archive := range []string{"digits_i8.aot_c", "sine.aot_c"} {
 		p, err := generateAlone(t, builder, project.Spec{Board: board.Name, Model: mlftest.Path(t, archive)})
@@ -236,20 +250,11 @@ func TestStandaloneInteger(t *testing.T) {
 		_, err = p.Build(t.Context())
 		must(t, err)
 		checkAlone(t, p, board.Name)
-		found[archive] = slices.ContainsFunc(symbolsOf(t, p), floats.MatchString)
+		found[archive] = slices.ContainsFunc(elfSymbols(t, p), func(s elf.Symbol) bool { return floats.MatchString(s.Name) })
 	}
 	if found["digits_i8.aot_c"] || !found["sine.aot_c"] {
 		t.Errorf("functions for floats: %v", found)
 	}
-}
-
-// symbolsOf lists the names of the symbols of a project's image.
-func symbolsOf(t *testing.T, p *project.Project) (names []string) {
-	t.Helper()
-	for _, s := range elfSymbols(t, p) {
-		names = append(names, s.Name)
-	}
-	return names
 }
 
 // elfSymbols lists the symbols of a project's image.
@@ -725,15 +730,11 @@ func TestOwnFirmware(t *testing.T) {
 			t.Skipf("no %s", tool)
 		}
 	}
-	builder := &project.Builder{
-		Host: device.Host{Path: []string{example}, Cache: cache.New(testcache.Dir(), cache.Options{})},
-	}
+	builder := newBuilder(testcache.Dir(), example)
 	model := mlftest.Path(t, "digits_i8.aot_c")
-	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{
+	p := generated(t, builder, project.Spec{
 		Board: "own_mps2_an386", Template: example + "/firmware", Model: model,
 	})
-	must(t, err)
-	defer p.Close()
 	editFile(t, filepath.Join(p.Dir(), "app", "main.c"), "  (void)num_args;\n", `  if (num_args == 1) {
     beats = *(volatile uint32_t*)0xC0000000U;
   }

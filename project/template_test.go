@@ -219,15 +219,6 @@ func commitAll(t *testing.T, dir string) string {
 	return gitIn(t, dir, "rev-parse", "HEAD")
 }
 
-// putFiles writes files below a folder.
-func putFiles(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		file := filepath.Join(dir, name)
-		writeFile(t, file, text)
-	}
-}
-
 // kiln makes a small template of that name in a folder, and returns the path of a board file for it.
 func kiln(t *testing.T, dir string) (board string) {
 	t.Helper()

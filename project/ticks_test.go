@@ -118,9 +118,7 @@ func delayOf(t *testing.T, board string) func(rounds int, masked bool) (float64,
 	mask := masks[b.ELF.Machine]
 	operator := withDelay("in[0]", "if (in[1] != 0) {"+mask[0]+"}", "if (in[1] != 0) {"+mask[1]+"}")
 	p := generated(t, Spec{Board: board, Model: mlftest.Operator(t, operator)})
-	s, err := p.Run(t.Context(), testEnv().desk(), "")
-	must(t, err)
-	t.Cleanup(func() { s.Close(context.Background()) })
+	s := running(t, p)
 	lib, err := s.SystemLib(t.Context())
 	must(t, err)
 	dtype := ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}

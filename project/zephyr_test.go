@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
@@ -34,6 +33,7 @@ import (
 var (
 	must      = testkit.Must
 	writeFile = testkit.WriteFile
+	putFiles  = testkit.WriteFiles
 	readFile  = testkit.ReadFile
 	editFile  = testkit.EditFile
 	wantError = testkit.WantError
@@ -46,13 +46,11 @@ func TestZephyr(t *testing.T) {
 	t.Parallel()
 	project.NeedZephyr(t, "qemu-system-arm")
 	store := t.TempDir()
-	builder := &project.Builder{Host: device.Host{Cache: cache.New(store, cache.Options{})}}
+	builder := newBuilder(store)
 	ctx := testkit.Context(t)
 	archive := mlftest.Path(t, "add.aot_packed")
 	spec := project.Spec{Board: "zephyr/mps2_an385", Model: archive, Options: boards.Options{ArenaKiB: 64}}
-	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
-	must(t, err)
-	defer p.Close()
+	p := generated(t, builder, spec)
 	first, err := p.Build(ctx)
 	must(t, err)
 	checkZephyrParts(t, p)
@@ -152,7 +150,7 @@ func checkDifference(t *testing.T, ctx context.Context, p *project.Project, arch
 // localZephyr returns a project for mps2_an385 with a cache of its own, and a function that writes its settings.
 func localZephyr(t *testing.T, ctx context.Context) (p *project.Project, write func(name, text string)) {
 	t.Helper()
-	builder := &project.Builder{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
+	builder := newBuilder(t.TempDir())
 	spec := project.Spec{Board: "zephyr/mps2_an385", Model: mlftest.Path(t, "digits_i8.aot_packed")}
 	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
 	must(t, err)
@@ -206,12 +204,10 @@ func TestZephyrLocal(t *testing.T) {
 		write(c.name, "")
 	}
 	t.Run("too large an arena", func(t *testing.T) {
-		builder := &project.Builder{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
+		builder := newBuilder(t.TempDir())
 		spec := project.Spec{Board: "zephyr/mps2_an385", Model: mlftest.Path(t, "digits_i8.aot_packed")}
 		for _, spec.Options.ArenaKiB = range []int{4090, 5000} { // of 4096 KiB
-			p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
-			must(t, err)
-			defer p.Close()
+			p := generated(t, builder, spec)
 			_, err = p.Build(ctx)
 			wantError(t, err, failure.DoesNotFit, "arena_kib=40")
 		}
@@ -252,7 +248,7 @@ func TestZephyrLocal(t *testing.T) {
 func TestZephyrStandalone(t *testing.T) {
 	t.Parallel()
 	project.NeedZephyr(t, "qemu-system-arm")
-	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
+	builder := newBuilder(testcache.Dir())
 	archives, on := []string{mlftest.Path(t, "twoin.aot_packed")}, []string{"mps2_an385"}
 	if drawn.InFull() {
 		archives, on = zephyrAlone(t), []string{"mps2_an521", "qemu_cortex_m3", nativeZephyr(t)}
@@ -412,7 +408,7 @@ func deviceArchive(t *testing.T) string {
 func TestZephyrDevice(t *testing.T) {
 	t.Parallel()
 	project.NeedZephyr(t, "qemu-system-arm")
-	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
+	builder := newBuilder(testcache.Dir())
 	p, err := generateAlone(t, builder, project.Spec{Board: "zephyr/mps2_an385", Model: deviceArchive(t)})
 	must(t, err)
 	for name, text := range map[string]string{
@@ -445,7 +441,7 @@ func checkDeviceRun(t *testing.T, f aloneFirmware) {
 func TestDeviceContext(t *testing.T) {
 	t.Parallel()
 	archive := deviceArchive(t)
-	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
+	builder := newBuilder(testcache.Dir())
 	_, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: archive})
 	if failure.Of(err) != failure.Config || failure.Next(err) == "" || !strings.Contains(err.Error(), `"port"`) {
 		t.Errorf("with an RPC server: %v", err)
@@ -485,9 +481,7 @@ const zephyrApp = "../examples/own-zephyr-app"
 func TestZephyrAppFiles(t *testing.T) {
 	t.Parallel()
 	builder := &project.Builder{Host: device.Host{Path: []string{zephyrApp}}}
-	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), zephyrAppSpec(t))
-	must(t, err)
-	defer p.Close()
+	p := generated(t, builder, zephyrAppSpec(t))
 	for _, name := range []string{
 		"CMakeLists.txt", "src/main.c", "boardsmith/zephyr/module.yml",
 		"boardsmith/src/main.c",
@@ -529,13 +523,9 @@ func TestZephyrApp(t *testing.T) {
 	t.Parallel()
 	needZephyrOfExample(t)
 	ctx := testkit.Context(t)
-	builder := &project.Builder{
-		Host: device.Host{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})},
-	}
+	builder := newBuilder(t.TempDir(), zephyrApp)
 	spec := zephyrAppSpec(t)
-	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
-	must(t, err)
-	defer p.Close()
+	p := generated(t, builder, spec)
 	runProject(t, ctx, p, spec.Model)
 
 	i, err := p.Build(ctx)
@@ -579,13 +569,11 @@ func TestZephyrAppSettings(t *testing.T) {
 	write("boards/zephyr/kiln.conf", "CONFIG_HEAP_MEM_POOL_SIZE=2048\n")
 	write("boards/zephyr/kiln.overlay", "/ { kiln { }; };\n")
 	write("app/app.overlay", "/ { oven { }; };\n")
-	builder := &project.Builder{Host: device.Host{Path: []string{folder}, Cache: cache.New(t.TempDir(), cache.Options{})}}
+	builder := newBuilder(t.TempDir(), folder)
 	spec := zephyrAppSpec(t)
 	spec.Template = filepath.Join(folder, "app")
-	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
-	must(t, err)
-	defer p.Close()
-	_, err = p.Build(ctx)
+	p := generated(t, builder, spec)
+	_, err := p.Build(ctx)
 	must(t, err)
 	config, err := os.ReadFile(filepath.Join(p.Dir(), "build/app/zephyr/.config"))
 	if err != nil || !strings.Contains(string(config), "CONFIG_HEAP_MEM_POOL_SIZE=2048\n") {
@@ -605,9 +593,7 @@ func TestZephyrAppArena(t *testing.T) {
 	t.Parallel()
 	needZephyrOfExample(t)
 	ctx := testkit.Context(t)
-	builder := &project.Builder{
-		Host: device.Host{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})},
-	}
+	builder := newBuilder(t.TempDir(), zephyrApp)
 	spec := zephyrAppSpec(t)
 	spec.Options.ArenaKiB = 0
 	const line = "#define BOARDSMITH_ARENA_BYTES 0"
@@ -615,9 +601,7 @@ func TestZephyrAppArena(t *testing.T) {
 		line  string
 		bytes uint64
 	}{{"#define BOARDSMITH_ARENA_BYTES 32768", 32 << 10}, {line, 2 << 20}} { // the default is half of the RAM
-		p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
-		must(t, err)
-		defer p.Close()
+		p := generated(t, builder, spec)
 		name := filepath.Join(p.Dir(), "crt_config", "crt_config.h")
 		data, err := os.ReadFile(name)
 		if err != nil || !strings.Contains(string(data), line) {
@@ -677,12 +661,8 @@ func TestZephyrAppFault(t *testing.T) {
 	t.Parallel()
 	project.NeedFullZephyr(t, "qemu-system-arm")
 	needZephyrOfExample(t)
-	builder := &project.Builder{
-		Host: device.Host{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})},
-	}
-	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), zephyrAppSpec(t))
-	must(t, err)
-	defer p.Close()
+	builder := newBuilder(t.TempDir(), zephyrApp)
+	p := generated(t, builder, zephyrAppSpec(t))
 	name := filepath.Join(p.Dir(), "src", "main.c")
 	source := readFile(t, name)
 	writeFile(t, name, string(append(source, badThread...)))
@@ -776,7 +756,7 @@ func (b zephyrBoard) try(t *testing.T) {
 	if found, err := filepath.Glob(has); len(found) == 0 {
 		t.Skipf("this Zephyr has no board %s (%v)", b.name, err)
 	}
-	builder := &project.Builder{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
+	builder := newBuilder(t.TempDir())
 	ran := 0
 	for _, file := range slices.Concat(mlftest.Archives(t), mlftest.OtherVersions(t)) {
 		name := filepath.Base(filepath.Dir(file)) + "/" + mlftest.Name(file)
@@ -790,10 +770,8 @@ func (b zephyrBoard) try(t *testing.T) {
 			if strings.HasPrefix(name, "tvm-0.9/dscnn_i8.") {
 				spec.Options.StackBytes = 4096
 			}
-			p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
-			must(t, err)
-			defer p.Close()
-			_, err = p.Build(ctx)
+			p := generated(t, builder, spec)
+			_, err := p.Build(ctx)
 			if matches(b.noMath, name) {
 				var tool *project.ToolError
 				if !errors.As(err, &tool) || failure.Of(err) != failure.Link || !strings.Contains(err.Error(), "expf") {

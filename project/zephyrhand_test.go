@@ -99,16 +99,14 @@ func TestZephyrByHand(t *testing.T) {
 func ownTest(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{
+	putFiles(t, dir, map[string]string{
 		"CMakeLists.txt": "cmake_minimum_required(VERSION 3.20)\nfind_package(Zephyr REQUIRED HINTS $ENV{ZEPHYR_BASE})\n" +
 			"project(own)\ntarget_sources(app PRIVATE main.c)\n",
 		"prj.conf": "# nothing\n",
 		"main.c":   "extern int printk(const char*, ...);\nint main(void) { printk(\"own test passed\\n\"); return 0; }\n",
 		"testcase.yaml": "tests:\n  own.test:\n    harness: console\n" +
 			"    harness_config: {type: one_line, regex: [own test passed]}\n",
-	} {
-		writeIn(t, dir, name, text)
-	}
+	})
 	return dir
 }
 

@@ -130,6 +130,14 @@ func WriteFile(t testing.TB, path, text string) {
 	Must(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
+// WriteFiles writes files below a folder, by their slash paths.
+func WriteFiles(t testing.TB, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		WriteFile(t, filepath.Join(dir, filepath.FromSlash(name)), text)
+	}
+}
+
 // ReadFile returns what a file contains.
 func ReadFile(t testing.TB, path string) []byte {
 	t.Helper()

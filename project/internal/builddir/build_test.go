@@ -29,6 +29,8 @@ import (
 
 var (
 	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	readFile  = testkit.ReadFile
 	wantError = testkit.WantError
 )
 
@@ -63,10 +65,10 @@ func newFixture(t *testing.T, more string, files map[string]string) *fixture {
 	dir := filepath.Join(t.TempDir(), "p")
 	tools := t.TempDir()
 	cc := "#!/bin/sh\ncase $1 in --version) echo cc 1;; *) echo native;; esac\n"
-	testkit.Must(t, os.WriteFile(filepath.Join(tools, "own-cc"), []byte(cc), 0o755))
-	testkit.Must(t, os.MkdirAll(dir, 0o755))
+	testkit.WriteProgram(t, filepath.Join(tools, "own-cc"), cc)
+	must(t, os.MkdirAll(dir, 0o755))
 	tree, err := workdir.Open(dir)
-	testkit.Must(t, err)
+	must(t, err)
 	t.Cleanup(tree.Close)
 	of := templatefile.Description{Build: []string{"sh", "build.sh"}, ELF: "build/firmware.elf", Map: "build/firmware.map"}
 	state := &projectfile.State{
@@ -93,21 +95,19 @@ func (f *fixture) at(name string) string { return filepath.Join(f.Tree.Dir, file
 
 func (f *fixture) write(name, text string) {
 	f.t.Helper()
-	testkit.Must(f.t, os.MkdirAll(filepath.Dir(f.at(name)), 0o755))
-	testkit.Must(f.t, os.WriteFile(f.at(name), []byte(text), 0o644))
+	writeFile(f.t, f.at(name), text)
 }
 
 func (f *fixture) read(name string) string {
 	f.t.Helper()
-	text, err := os.ReadFile(f.at(name))
-	testkit.Must(f.t, err)
+	text := readFile(f.t, f.at(name))
 	return string(text)
 }
 
 // build builds, and returns the names of the results.
 func (f *fixture) build() ([]string, error) {
 	f.t.Helper()
-	testkit.Must(f.t, f.ReadInputs(f.t.Context()))
+	must(f.t, f.ReadInputs(f.t.Context()))
 	return f.Run(f.t.Context())
 }
 
@@ -141,23 +141,24 @@ func TestFolder(t *testing.T) {
 	models := []string{lib0, lib1}
 	configure := []string{"CMakeLists.txt", "sub/meson.build"}
 	sorted := func(lists ...[]string) []string { return slices.Sorted(slices.Values(slices.Concat(lists...))) }
+	changes := func(name string) func(*fixture) { return func(f *fixture) { f.write(name, "b") } }
 	for _, c := range []struct {
 		name   string
 		change func(f *fixture)
 		want   []string // written to the folder; nil: all, to another one
 	}{
 		{"nothing", func(*fixture) {}, []string{}},
-		{"a source", func(f *fixture) { f.write("src/a.c", "b") }, []string{"src/a.c"}},
-		{"a header", func(f *fixture) { f.write("src/a.h", "b") }, []string{"src/a.h"}},
+		{"a source", changes("src/a.c"), []string{"src/a.c"}},
+		{"a header", changes("src/a.h"), []string{"src/a.h"}},
 		{
 			"the configuration", func(f *fixture) { f.write(templatefile.ConfigFile, "#define B") },
 			[]string{templatefile.ConfigFile},
 		},
-		{"a source of the model", func(f *fixture) { f.write(lib0, "b") }, []string{lib0}},
-		{"a header of the model", func(f *fixture) { f.write("model/codegen/m.h", "b") }, []string{"model/codegen/m.h"}},
-		{"an object of the model", func(f *fixture) { f.write("model/codegen/x.o", "b") }, []string{"model/codegen/x.o"}},
+		{"a source of the model", changes(lib0), []string{lib0}},
+		{"a header of the model", changes("model/codegen/m.h"), []string{"model/codegen/m.h"}},
+		{"an object of the model", changes("model/codegen/x.o"), []string{"model/codegen/x.o"}},
 		{
-			"data of the model", func(f *fixture) { f.write("model/codegen/params.bin", "b") },
+			"data of the model", changes("model/codegen/params.bin"),
 			sorted(models, []string{"model/codegen/params.bin"}),
 		},
 		{
@@ -173,19 +174,19 @@ func TestFolder(t *testing.T) {
 			sorted(models, configure, []string{"model/codegen/lib2.c"}),
 		},
 		{
-			"a header less in the model", func(f *fixture) { testkit.Must(t, os.Remove(f.at("model/codegen/m.h"))) },
+			"a header less in the model", func(f *fixture) { must(t, os.Remove(f.at("model/codegen/m.h"))) },
 			sorted(models, configure),
 		},
 		{
 			"another name in the model", func(f *fixture) {
-				testkit.Must(t, os.Rename(f.at("model/codegen/x.o"), f.at("model/codegen/y.o")))
+				must(t, os.Rename(f.at("model/codegen/x.o"), f.at("model/codegen/y.o")))
 			},
 			sorted(models, configure, []string{"model/codegen/y.o"}),
 		},
-		{"a file of the linker", func(f *fixture) { f.write("src/link.ld", "b") }, nil},
-		{"a configure step", func(f *fixture) { f.write("CMakeLists.txt", "b") }, nil},
-		{"a source more", func(f *fixture) { f.write("src/b.c", "b") }, nil},
-		{"a header less", func(f *fixture) { testkit.Must(t, os.Remove(f.at("src/a.h"))) }, nil},
+		{"a file of the linker", changes("src/link.ld"), nil},
+		{"a configure step", changes("CMakeLists.txt"), nil},
+		{"a source more", changes("src/b.c"), nil},
+		{"a header less", func(f *fixture) { must(t, os.Remove(f.at("src/a.h"))) }, nil},
 		{"another option", func(f *fixture) { f.State.Options.ArenaKiB = 3 }, nil},
 		{"another board", func(f *fixture) { f.State.Board.ArenaKiB = 3 }, nil},
 		{"another template", func(f *fixture) { f.State.Template.Name = "u" }, nil},
@@ -239,14 +240,14 @@ func TestReconfigure(t *testing.T) {
 	} {
 		if n == 0 {
 			_, err := f.build()
-			testkit.Must(t, err)
+			must(t, err)
 		}
 		before := f.read("build/firmware.map")
 		if f.write(c.name, c.text); c.text == "" {
-			testkit.Must(t, os.Remove(f.at(c.name)))
+			must(t, os.Remove(f.at(c.name)))
 		}
 		_, err := f.build()
-		testkit.Must(t, err)
+		must(t, err)
 		runs, goesOn := strings.CutPrefix(f.read("build/firmware.map"), before)
 		names = strings.Fields(strings.ReplaceAll(f.read("build/firmware.elf"), "./", ""))
 		if goesOn != (c.want != nil) || goesOn && (runs != c.runs || !slices.Equal(names, c.want)) {
@@ -266,7 +267,7 @@ func TestReads(t *testing.T) {
 	tools, onPath := filepath.Join(other, "tools", "bin"), filepath.Join(other, "vendor", "bin")
 	t.Setenv("PATH", os.Getenv("PATH")+":"+onPath)
 	current, err := os.Getwd()
-	testkit.Must(t, err)
+	must(t, err)
 	for name, text := range map[string]string{
 		filepath.Join(other, "x.h"): "x", filepath.Join(home, "x.h"): "x", filepath.Join(home, ".config", "x.h"): "x",
 		filepath.Join(home, ".platformio", "sdk", "x.h"): "x",
@@ -275,10 +276,10 @@ func TestReads(t *testing.T) {
 		filepath.Join(other, "sdk", "v1", "x.h"): "x", filepath.Join(onPath, "x"): "x",
 		filepath.Join(other, "vendor", "include", "x.h"): "x", filepath.Join(other, "snap"): "#!/bin/sh\n",
 	} {
-		testkit.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
-		testkit.Must(t, os.WriteFile(name, []byte(text), 0o755))
+		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		testkit.WriteProgram(t, name, text)
 	}
-	testkit.Must(t, os.Symlink(filepath.Join(other, "snap"), filepath.Join(tools, "of-snap")))
+	must(t, os.Symlink(filepath.Join(other, "snap"), filepath.Join(tools, "of-snap")))
 	for name, c := range map[string]struct{ script, outside string }{
 		"by its path": {"cat \"$TREE/../x.h\"", other + "/x.h"},
 		"by a link":   {"ln -s \"$TREE/../x.h\" y.h; cat y.h || cat \"$TREE/../x.h\"", other + "/x.h"},
@@ -384,7 +385,7 @@ esac
 				return err
 			}
 			f.expect(1, "build.sh", lib0)
-			testkit.Must(t, os.Remove(tries))
+			must(t, os.Remove(tries))
 			f.write(lib0, c.text)
 			_, err := f.build()
 			failed := new(buildenv.ToolError)
@@ -411,7 +412,7 @@ esac
 	f.write(lib0, "once")
 	f.expect(1, "build.sh", lib0)
 	folder, err := f.folder()
-	testkit.Must(t, err)
+	must(t, err)
 	if first, err := f.prepare(t.Context(), folder); err != nil || !maps.Equal(first, f.r.inputs) {
 		t.Errorf("the first build in the emptied folder had %v, %v", first, err)
 	}
@@ -430,8 +431,8 @@ esac
 // TestNotes: an error about a file that the folder lacks, or about a copy, says so, and names the project.
 func TestNotes(t *testing.T) {
 	denied := filepath.Join(t.TempDir(), "with space", "x.h")
-	testkit.Must(t, os.Mkdir(filepath.Dir(denied), 0o755))
-	testkit.Must(t, os.WriteFile(denied, nil, 0o644))
+	must(t, os.Mkdir(filepath.Dir(denied), 0o755))
+	writeFile(t, denied, "")
 	for _, c := range []struct{ name, output, want string }{
 		{"git", "fatal: not a git repository", "the command runs in a copy of the inputs, no git work tree"},
 		{"git, by the way", "fatal: not a git repository\nsrc/own.c:1:1: error: no", "src/own.c:1:1: error: no"},
@@ -484,7 +485,7 @@ func TestNotes(t *testing.T) {
 			f.State.Template.Inputs = []string{"build.sh", "src", "model", "crt_config"}
 			names := []string{"src/a.c", "src/own.c", lib0, "kept.txt", templatefile.ConfigFile, templatefile.ModelTar}
 			f.State.Files, err = f.Tree.Digests(names)
-			testkit.Must(t, err)
+			must(t, err)
 			f.State.Files["src/own.c"] = "another"
 			_, err = f.build()
 			if err == nil {
@@ -520,7 +521,7 @@ func TestChanges(t *testing.T) {
 
 	ran := filepath.Join(t.TempDir(), "ran")
 	f = newFixture(t, "touch "+ran+"\n", map[string]string{"src/a.c": "a"})
-	testkit.Must(t, f.ReadInputs(t.Context()))
+	must(t, f.ReadInputs(t.Context()))
 	f.write("src/a.c", "b")
 	if _, err := f.Run(t.Context()); err == nil || err.Error() != "src/a.c changed during the build" {
 		t.Error(err)
@@ -551,7 +552,7 @@ func TestChanges(t *testing.T) {
 	generator := filepath.Join(f.Env.Programs[0], "own-generator") // it has a place, but no part in the key
 	f.write("build.sh", "mkdir -p build; own-generator >build/firmware.elf\n")
 	for n, output := range []string{"one", "one", "two", "two"} {
-		testkit.Must(t, os.WriteFile(generator, []byte("#!/bin/sh\necho "+output+"\n"), 0o755))
+		testkit.WriteProgram(t, generator, "#!/bin/sh\necho "+output+"\n")
 		results, err := f.build()
 		differs := failure.Of(err) == failure.Config && strings.Contains(err.Error(), "is not that of the last build")
 		if differs != (n == 2) || err != nil && n != 2 {
@@ -559,7 +560,7 @@ func TestChanges(t *testing.T) {
 		}
 		if err == nil {
 			_, err = f.Finish(results, [16]byte{1}, image.Size{})
-			testkit.Must(t, err)
+			must(t, err)
 		}
 	}
 
@@ -592,13 +593,13 @@ func TestResults(t *testing.T) {
 	}
 	id := [16]byte{1, 2}
 	record, err := f.Finish(results, id, image.Size{Text: 3})
-	testkit.Must(t, err)
+	must(t, err)
 	last := Last(f.Tree, f.State)
 	if !reflect.DeepEqual(record, last) || last.BuildID != hex.EncodeToString(id[:]) || len(last.Others) != 3 ||
 		last.Size.Text != 3 || len(last.Tools) != 1 || last.Tools[0].Name != "own-cc" || last.Inputs["src/a.c"] == "" {
 		t.Fatalf("%+v", last)
 	}
-	testkit.Must(t, f.ReadInputs(t.Context()))
+	must(t, f.ReadInputs(t.Context()))
 	if !f.IsUpToDate(t.Context(), last) || f.IsUpToDate(t.Context(), nil) {
 		t.Error("without a change, it is not up to date")
 	}
@@ -612,7 +613,7 @@ func TestResults(t *testing.T) {
 	}
 	f.write("build/firmware.map", "mine")
 	f.write("build/notes", "mine")
-	testkit.Must(t, RemoveResults(f.Tree, "build", "build/firmware.elf"))
+	must(t, RemoveResults(f.Tree, "build", "build/firmware.elf"))
 	files, err := os.ReadDir(f.at("build"))
 	var names []string
 	for _, file := range files {
@@ -621,27 +622,27 @@ func TestResults(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(names, []string{"firmware.map", "notes"}) {
 		t.Errorf("%q stays, %v", names, err)
 	}
-	testkit.Must(t, RemoveResults(f.Tree, "build", "build/firmware.elf"))
+	must(t, RemoveResults(f.Tree, "build", "build/firmware.elf"))
 	sum, err := f.Tree.Digest("src/a.c")
-	testkit.Must(t, err)
+	must(t, err)
 	for _, name := range []string{"src/a.c", "build/../src/a.c"} { // of a record that no build wrote
 		f.write("build/build.json", `{"format": 1, "build_id": "`+hex.EncodeToString(id[:])+`", "others": {"`+name+
 			`": "`+sum+`"}}`)
-		testkit.Must(t, RemoveResults(f.Tree, "build", "build/firmware.elf"))
+		must(t, RemoveResults(f.Tree, "build", "build/firmware.elf"))
 		f.read("src/a.c")
 	}
 	f.write("build/build.json", `{"format": 1, "build_id": "`+hex.EncodeToString(id[:])+`"}`)
-	testkit.Must(t, RemoveResults(f.Tree, "build", "build/firmware.elf"))
+	must(t, RemoveResults(f.Tree, "build", "build/firmware.elf"))
 }
 
 // TestUpToDate: whatever a build depends on makes the last one out of date.
 func TestUpToDate(t *testing.T) {
 	outside, tree := t.TempDir(), t.TempDir()
 	inTree := filepath.Join(tree, "x")
-	testkit.Must(t, os.WriteFile(inTree, []byte("1"), 0o644))
+	writeFile(t, inTree, "1")
 	f := newFixture(t, "", map[string]string{"src/a.c": "a"})
 	f.Env.Variables = map[string]string{"KIND": "gnu", "OUTSIDE": outside, "TREE": tree}
-	testkit.Must(t, os.WriteFile(filepath.Join(outside, "a.h"), []byte("1"), 0o644))
+	writeFile(t, filepath.Join(outside, "a.h"), "1")
 	f.State.Template.Env = map[string]string{"KIND": "$KIND", "WORD": "literal"}
 	f.State.Template.Outside, f.State.Template.Trees = []string{"$OUTSIDE/a.h"}, []string{"$TREE"}
 	f.State.Template.Prepare = [][]string{{"true"}}
@@ -649,12 +650,12 @@ func TestUpToDate(t *testing.T) {
 	f.State.Board.PostLink.Words = []string{"own-sign", "{out.bin}"}
 	program := func(name, says string) {
 		text := "#!/bin/sh\necho " + says + "\n"
-		testkit.Must(t, os.WriteFile(filepath.Join(f.Env.Programs[0], name), []byte(text), 0o755))
+		testkit.WriteProgram(t, filepath.Join(f.Env.Programs[0], name), text)
 	}
 	program("own-tool", "tool 1")
 	program("own-sign", "sign 1")
 	upToDate := func() bool {
-		testkit.Must(t, f.ReadInputs(t.Context()))
+		must(t, f.ReadInputs(t.Context()))
 		return f.IsUpToDate(t.Context(), Last(f.Tree, f.State))
 	}
 	f.write(f.State.Template.ELF, "image")
@@ -672,23 +673,23 @@ func TestUpToDate(t *testing.T) {
 		{"a command before it", func() { f.State.Template.Prepare[0] = []string{"true", "x"} }},
 		{"a variable", func() { f.State.Template.Env["WORD"] = "another" }},
 		{"the user's variable", func() { f.Env.Variables["KIND"] = "clang" }},
-		{"what is outside", func() { testkit.Must(t, os.WriteFile(filepath.Join(outside, "a.h"), []byte("2"), 0o644)) }},
-		{"a source tree", func() { testkit.Must(t, os.WriteFile(inTree, []byte("two"), 0o644)) }},
+		{"what is outside", func() { writeFile(t, filepath.Join(outside, "a.h"), "2") }},
+		{"a source tree", func() { writeFile(t, inTree, "two") }},
 	} {
 		if c.change(); upToDate() {
 			t.Errorf("%s: without a build, it is up to date", c.name)
 		}
 		_, err := f.Finish([]string{f.State.Template.ELF}, [16]byte{1}, image.Size{})
-		testkit.Must(t, err)
+		must(t, err)
 		if !upToDate() {
 			t.Errorf("%s: after a build, it is not up to date", c.name)
 		}
 	}
 	for name, spoil := range map[string]func(){
-		"own-sign": func() { testkit.Must(t, os.Remove(filepath.Join(f.Env.Programs[0], "own-sign"))) },
+		"own-sign": func() { must(t, os.Remove(filepath.Join(f.Env.Programs[0], "own-sign"))) },
 		"own-cc": func() {
 			cc := []byte("#!/bin/sh\nexit 1\n")
-			testkit.Must(t, os.WriteFile(filepath.Join(f.Env.Programs[0], "own-cc"), cc, 0o755))
+			must(t, os.WriteFile(filepath.Join(f.Env.Programs[0], "own-cc"), cc, 0o755))
 		},
 	} {
 		spoil()
@@ -735,7 +736,7 @@ func TestForms(t *testing.T) {
 		t.Errorf("not asked for: %q, %v", results, err)
 	}
 	record, err := f.Finish(results, [16]byte{1}, image.Size{})
-	testkit.Must(t, err)
+	must(t, err)
 	if !f.IsUpToDate(t.Context(), record) {
 		t.Error("it is not up to date")
 	}
@@ -808,7 +809,7 @@ func TestEndedBuild(t *testing.T) {
 	if err := f.ReadInputs(ended); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	testkit.Must(t, f.ReadInputs(t.Context()))
+	must(t, f.ReadInputs(t.Context()))
 	short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	if _, err := f.Run(short); !errors.Is(err, context.DeadlineExceeded) {
@@ -819,7 +820,7 @@ func TestEndedBuild(t *testing.T) {
 	}
 	f.expect(1, "build.sh")
 	give, err := f.Env.Tools.TakeJob(t.Context(), 1)
-	testkit.Must(t, err)
+	must(t, err)
 	defer give()
 	if _, err := f.Run(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("while it waits for its turn: %v", err)
@@ -830,7 +831,7 @@ func TestEndedBuild(t *testing.T) {
 func TestWithoutCache(t *testing.T) {
 	f := newFixture(t, "", nil)
 	file := filepath.Join(t.TempDir(), "file")
-	testkit.Must(t, os.WriteFile(file, nil, 0o644))
+	writeFile(t, file, "")
 	f.Cache = cache.New(filepath.Join(file, "cache"), cache.Options{})
 	var log strings.Builder
 	f.Log = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Warn})
@@ -932,7 +933,7 @@ func TestFoundCompiler(t *testing.T) {
 		"board.txt": `{"toolchain": {"cc": "own-cc"}}`,
 	})
 	host, err := boards.Find("host", nil)
-	testkit.Must(t, err)
+	must(t, err)
 	f.State.Board = projectfile.Board{Name: "host", Board: *host}
 	f.State.Board.Toolchain.CC, f.State.Template.Board = "", "build/board.json"
 	results, err := f.build()
@@ -941,11 +942,11 @@ func TestFoundCompiler(t *testing.T) {
 		t.Fatalf("%+v, %v", f.Board, err)
 	}
 	record, err := f.Finish(results, [16]byte{1}, image.Size{})
-	testkit.Must(t, err)
+	must(t, err)
 	if len(record.Detected) != 1 || record.Detected[0].Name != "own-cc" || !slices.Equal(record.Tools, record.Detected) {
 		t.Errorf("%+v", record)
 	}
-	testkit.Must(t, f.ReadInputs(t.Context()))
+	must(t, f.ReadInputs(t.Context()))
 	if f.State.Built = nil; f.IsUpToDate(t.Context(), record) {
 		t.Error("without the board that the build completed, it is up to date")
 	}
@@ -955,13 +956,13 @@ func TestFoundCompiler(t *testing.T) {
 	}
 	f.expect(2)
 	cc := filepath.Join(f.Env.Programs[0], "own-cc")
-	testkit.Must(t, os.WriteFile(cc, []byte("#!/bin/sh\necho another\n"), 0o755))
-	testkit.Must(t, f.ReadInputs(t.Context()))
+	testkit.WriteProgram(t, cc, "#!/bin/sh\necho another\n")
+	must(t, f.ReadInputs(t.Context()))
 	if f.IsUpToDate(t.Context(), record) {
 		t.Error("another compiler is not noticed")
 	}
 	f.expect(1, "board.txt", "build.sh")
-	testkit.Must(t, os.Remove(cc))
+	must(t, os.Remove(cc))
 	_, err = f.build()
 	wantError(t, err, failure.ToolMissing)
 	for text, want := range map[string]string{
@@ -971,7 +972,7 @@ func TestFoundCompiler(t *testing.T) {
 		_, err := f.build()
 		wantError(t, err, failure.Config, want)
 	}
-	testkit.Must(t, os.WriteFile(cc, []byte("#!/bin/sh\nexit 1\n"), 0o755))
+	testkit.WriteProgram(t, cc, "#!/bin/sh\nexit 1\n")
 	f.write("board.txt", `{"toolchain": {"cc": "own-cc"}}`)
 	_, err = f.build()
 	wantError(t, err, "", "own-cc")

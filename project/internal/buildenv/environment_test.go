@@ -18,7 +18,11 @@ import (
 	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
-var wantError = testkit.WantError
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	wantError = testkit.WantError
+)
 
 // tree writes files below a new folder, scripts as programs, and returns the folder.
 func tree(t *testing.T, files map[string]string) string {
@@ -26,12 +30,12 @@ func tree(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		at := filepath.Join(dir, filepath.FromSlash(name))
-		testkit.Must(t, os.MkdirAll(filepath.Dir(at), 0o755))
+		must(t, os.MkdirAll(filepath.Dir(at), 0o755))
 		mode := os.FileMode(0o644)
 		if strings.HasPrefix(text, "#!") {
 			mode = 0o755
 		}
-		testkit.Must(t, os.WriteFile(at, []byte(text), mode))
+		must(t, os.WriteFile(at, []byte(text), mode))
 	}
 	return dir
 }
@@ -41,7 +45,7 @@ func TestVariable(t *testing.T) {
 	home := tree(t, map[string]string{
 		"sdk-2/mark": "", "sdk-3/mark": "", "work/sdk/mark": "", "work/app/p/x": "", "other/mark": "", "other/sdk/mark": "",
 	})
-	testkit.Must(t, os.Symlink("sdk-2", filepath.Join(home, "link")))
+	must(t, os.Symlink("sdk-2", filepath.Join(home, "link")))
 	t.Setenv("HOME", home)
 	t.Setenv("OTHER", filepath.Join(home, "other"))
 	find := func(places ...string) *templatefile.Description {
@@ -104,7 +108,7 @@ func TestVariable(t *testing.T) {
 	}
 	e := Env{Template: find(), Variables: map[string]string{"SDK": "relative", "WORD": "relative"}}
 	here, err := os.Getwd()
-	testkit.Must(t, err)
+	must(t, err)
 	if got := e.Variable("SDK") + " " + e.Variable("WORD"); got != filepath.Join(here, "relative")+" relative" {
 		t.Errorf("the folder and the word are %s", got)
 	}
@@ -243,17 +247,17 @@ func TestOutsideAndTrees(t *testing.T) {
 		t.Error(err)
 	}
 	pipe := filepath.Join(dir, "sdk", "pipe")
-	testkit.Must(t, exec.Command("mkfifo", pipe).Run())
+	must(t, exec.Command("mkfifo", pipe).Run())
 	of.Outside = []string{"$SDK"}
 	_, err = e.Outside()
 	wantError(t, err, failure.Config)
-	testkit.Must(t, os.Remove(pipe))
+	must(t, os.Remove(pipe))
 	of.Outside = []string{"$SDK/none.h"}
 	if _, err := e.Outside(); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "input $SDK/none.h: ") ||
 		failure.Next(err) != "check the variable SDK" {
 		t.Error(err)
 	}
-	testkit.Must(t, os.Symlink("a.h", filepath.Join(dir, "sdk", "below", "link.h")))
+	must(t, os.Symlink("a.h", filepath.Join(dir, "sdk", "below", "link.h")))
 	of.Outside, of.Trees = []string{"$SDK/below"}, []string{"$UNSET/x"}
 	if sums, err := e.Outside(); err == nil && sums["$SDK/below/link.h"] != cacheSum("a") {
 		t.Errorf("%v", sums)

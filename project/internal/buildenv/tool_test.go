@@ -40,7 +40,7 @@ func TestRun(t *testing.T) {
 		r.Noted = func(s string) { mu.Lock(); noted = append(noted, s); mu.Unlock() }
 		return r.Do(t.Context())
 	}
-	testkit.Must(t, collect(`echo "$PWD/x $A"; echo why >&2`))
+	must(t, collect(`echo "$PWD/x $A"; echo why >&2`))
 	if !reflect.DeepEqual(lines, []string{"/shown/x b c"}) || len(noted) != 2 ||
 		!strings.Contains(log.String(), `out="/shown/x b c"`) {
 		t.Errorf("%q, %q, %s", lines, noted, log.String())
@@ -75,12 +75,12 @@ func TestRun(t *testing.T) {
 		t.Error(err)
 	}
 	held, err := os.Create(filepath.Join(dir, "held"))
-	testkit.Must(t, err)
+	must(t, err)
 	defer held.Close()
 	open := Run{Dir: dir, Path: "/bin/sh", Args: []string{"-c", "pwd; echo lock >&3"}, Log: hclog.NewNullLogger()}
 	open.Held = held
 	open.Line = func(s string) { lines = []string{s} }
-	testkit.Must(t, open.Do(t.Context()))
+	must(t, open.Do(t.Context()))
 	if text, err := os.ReadFile(held.Name()); err != nil || string(text) != "lock\n" || lines[0] != dir {
 		t.Errorf("%q, %v, %q", text, err, lines)
 	}
@@ -114,7 +114,7 @@ func TestIdentify(t *testing.T) {
 	log := filepath.Join(dir, "log")
 	script = strings.ReplaceAll(script, "LOG", log)
 	cc := filepath.Join(dir, "cc")
-	testkit.Must(t, os.WriteFile(cc, []byte(script), 0o755))
+	testkit.WriteProgram(t, cc, script)
 	tools := &Tools{}
 	want := Identity{Name: "gcc", Version: "gcc 12.2", Target: "arm-none-eabi", SHA256: cacheSum(script)}
 	for range 2 {
@@ -130,7 +130,7 @@ func TestIdentify(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	script += "# changed\n"
-	testkit.Must(t, os.WriteFile(cc, []byte(script), 0o755))
+	testkit.WriteProgram(t, cc, script)
 	if got, err := tools.Identify(t.Context(), "gcc", cc); err != nil || got.SHA256 != cacheSum(script) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -204,7 +204,7 @@ func TestLibraries(t *testing.T) {
 	}
 	testkit.WriteFile(t, filepath.Join(dir, "one", "libm.a"), "replaced")
 	all, err := tools.Libraries(t.Context(), cc, b)
-	testkit.Must(t, err)
+	must(t, err)
 	if all[1].Version != "SHA-256 "+cacheSum("replaced") {
 		t.Errorf("a replaced library: %+v", all)
 	}
@@ -218,7 +218,7 @@ func TestLibraries(t *testing.T) {
 	if all, err := tools.Libraries(t.Context(), lacks, b); all != nil || err != nil {
 		t.Errorf("without a library: %v, %v", all, err)
 	}
-	testkit.Must(t, os.WriteFile(filepath.Join(dir, "installed"), nil, 0o644))
+	writeFile(t, filepath.Join(dir, "installed"), "")
 	if all, err := tools.Libraries(t.Context(), lacks, b); err != nil || len(all) != 2 || all[0] != want[0] {
 		t.Errorf("once it is installed: %v, %v", all, err)
 	}
@@ -282,9 +282,9 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	tools := &Tools{}
 	first, err := tools.TakeJob(t.Context(), 3)
-	testkit.Must(t, err)
+	must(t, err)
 	second, err := tools.TakeJob(t.Context(), 99)
-	testkit.Must(t, err)
+	must(t, err)
 	n, more := tools.TakeMore(5)
 	if n != 1 {
 		t.Errorf("%d more of 3", n)

@@ -19,6 +19,7 @@ import (
 var (
 	must      = testkit.Must
 	writeFile = testkit.WriteFile
+	putFiles  = testkit.WriteFiles
 	readFile  = testkit.ReadFile
 )
 

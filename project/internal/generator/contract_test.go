@@ -74,12 +74,10 @@ func (l *contractLink) change(t *testing.T, changes ...string) {
 func (l contractLink) link(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{
+	putFiles(t, dir, map[string]string{
 		"board.ld": l.script, "o.S": l.object, "crt_config.h": l.config, "memory.h": l.memory,
 		"board.mk": "CC := arm-none-eabi-gcc\nBOARD_LDSCRIPT := " + filepath.Join(dir, "board.ld") + "\n", "operators.mk": "",
-	} {
-		writeFile(t, filepath.Join(dir, name), text)
-	}
+	})
 	script := filepath.Join(dir, "link.ld")
 	out, err := exec.Command("make", "-C", templates+"baremetal", "CONFIG="+dir, "BUILD="+dir, script).CombinedOutput()
 	if err != nil {

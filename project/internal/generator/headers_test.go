@@ -24,6 +24,10 @@ func TestForBoard(t *testing.T) {
 			t.Errorf("%s is not generated", file)
 		}
 	}
+	text := string(ForBoard("crt_config/memory.h", nil, b, o))
+	if !strings.Contains(text, "IS_CODE(address) ((address) >= 0x0 && (address) < 0x400000)\n") {
+		t.Errorf("%s", text)
+	}
 }
 
 // TestMakeWords checks that make and a shell pass on each word as it is.

@@ -27,7 +27,12 @@ import (
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
-var wantError = testkit.WantError
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	readFile  = testkit.ReadFile
+	wantError = testkit.WantError
+)
 
 // TestPostLinkFitted: what was linked stays, erased or not, what the command adds is split at long erased runs, and
 // erased bytes reach to the end of a part that begins before.
@@ -125,17 +130,17 @@ func TestPostLinkFarApart(t *testing.T) {
 		elf.Prog32{Type: 1, Off: 116, Vaddr: 1 << 30, Paddr: 1 << 30, Filesz: 4, Memsz: 4},
 		[]byte("code"),
 	} {
-		testkit.Must(t, binary.Write(&file, binary.LittleEndian, part))
+		must(t, binary.Write(&file, binary.LittleEndian, part))
 	}
 	c := signing(t, "sign", "{hex}", "{out.hex}")
-	testkit.Must(t, os.MkdirAll(filepath.Join(c.Env.Dir, "build"), 0o755))
+	must(t, os.MkdirAll(filepath.Join(c.Env.Dir, "build"), 0o755))
 	in, err := workdir.Open(c.Env.Dir)
-	testkit.Must(t, err)
+	must(t, err)
 	defer in.Close()
 	loads, _, err := c.loaded(file.Bytes())
-	testkit.Must(t, err)
-	testkit.Must(t, c.offer(in, file.Bytes(), loads))
-	testkit.Must(t, c.renewForms(in, file.Bytes()))
+	must(t, err)
+	must(t, c.offer(in, file.Bytes(), loads))
+	must(t, c.renewForms(in, file.Bytes()))
 	files, err := os.ReadDir(filepath.Join(c.Env.Dir, "build", folderName))
 	if err != nil || len(files) != 1 || files[0].Name() != "linked.hex" {
 		t.Errorf("%v, %v", files, err)
@@ -168,20 +173,19 @@ func linkedBy(t *testing.T, words ...string) (Command, *workdir.Tree) {
 	const script = `SECTIONS { .text 0x8000000 : { first = .; *(.text) } last = first + 64; /DISCARD/ : { *(.note.*) } }`
 	c := signing(t, words...)
 	dir := testkit.Link(t, "gcc", script, ".fill 48, 1, 0x11", "-no-pie", "-Wl,-n,-e0,--build-id=none")
-	file, err := os.ReadFile(filepath.Join(dir, "o.elf"))
-	testkit.Must(t, err)
-	testkit.Must(t, os.MkdirAll(filepath.Join(c.Env.Dir, "build"), 0o755))
-	testkit.Must(t, os.WriteFile(filepath.Join(c.Env.Dir, "build", "firmware.elf"), file, 0o755))
+	file := readFile(t, filepath.Join(dir, "o.elf"))
+	must(t, os.MkdirAll(filepath.Join(c.Env.Dir, "build"), 0o755))
+	must(t, os.WriteFile(filepath.Join(c.Env.Dir, "build", "firmware.elf"), file, 0o755))
 	c.Template.Landmarks.Parts = []firmware.Place{{Symbol: "first", End: "last"}}
 	c.Template.Forms = templatefile.Forms{Bin: "build/firmware.bin", Hex: "build/firmware.hex"}
-	testkit.Must(t, os.WriteFile(filepath.Join(c.Env.Dir, "build", "firmware.bin"), nil, 0o644))
+	writeFile(t, filepath.Join(c.Env.Dir, "build", "firmware.bin"), "")
 	c.Board.Name, c.Board.Place.Code = "kiln", "flash"
 	c.Board.Memory = []boards.Region{
 		{Name: "boot", Origin: 0x7FFF000, Size: 0x1000, Reserved: true, Nonvolatile: true},
 		{Name: "flash", Origin: 0x8000000, Size: 0x1000, Nonvolatile: true},
 	}
 	project, err := workdir.Open(c.Env.Dir)
-	testkit.Must(t, err)
+	must(t, err)
 	t.Cleanup(project.Close)
 	return c, project
 }
@@ -193,7 +197,7 @@ func TestRun(t *testing.T) {
 	c, project := linkedBy(t, "sh", "-c", script, "{bin}", "{out.bin}", "$KEY", "{elf}")
 	c.Env.Variables = map[string]string{"KEY": "signed"}
 	folder := t.TempDir()
-	testkit.Must(t, c.Run(t.Context(), project, folder, nil))
+	must(t, c.Run(t.Context(), project, folder, nil))
 	loads := loadsIn(t, project)
 	want := strings.Repeat("\x11", 48) + "signed" + strings.Repeat("\xff", 10)
 	if len(loads) != 2 || loads[0].Addr != 0x8000000 || loads[1].Addr != 0x8000030 ||
@@ -215,18 +219,18 @@ func TestRun(t *testing.T) {
 		}
 	}
 	c.Board.PostLink.Words = nil
-	testkit.Must(t, c.Run(t.Context(), project, t.TempDir(), nil)) // no command
+	must(t, c.Run(t.Context(), project, t.TempDir(), nil)) // no command
 	c.Board.PostLink.Words = []string{"false", "{out.bin}"}
 	image := filepath.Join(project.Dir, "build", "firmware.elf")
 	for text, want := range map[string]string{
 		"this is no ELF file": "build/firmware.elf: bad magic number", string(header(0)): "the image loads nothing",
 	} {
-		testkit.Must(t, os.WriteFile(image, []byte(text), 0o644))
+		writeFile(t, image, text)
 		wantError(t, c.Run(t.Context(), project, t.TempDir(), nil), failure.Link, want)
 	}
-	testkit.Must(t, os.Remove(image))
-	testkit.Must(t, c.Run(t.Context(), project, t.TempDir(), nil)) // the check of the image reports that there is none
-	testkit.Must(t, os.Mkdir(image, 0o755))
+	must(t, os.Remove(image))
+	must(t, c.Run(t.Context(), project, t.TempDir(), nil)) // the check of the image reports that there is none
+	must(t, os.Mkdir(image, 0o755))
 	wantError(t, c.Run(t.Context(), project, t.TempDir(), nil), failure.Config)
 	c, project = linkedBy(t, "cp", "{bin}", "{out.bin}")
 	if err := c.Run(t.Context(), project, filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, os.ErrNotExist) {
@@ -239,14 +243,14 @@ func TestKey(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	sign, pem := filepath.Join(dir, "sign"), filepath.Join(dir, "key.pem")
-	testkit.Must(t, os.WriteFile(sign, []byte("#!/bin/sh\necho sign 1\n"), 0o755))
-	testkit.Must(t, os.WriteFile(pem, []byte("one"), 0o644))
+	testkit.WriteProgram(t, sign, "#!/bin/sh\necho sign 1\n")
+	writeFile(t, pem, "one")
 	c := signing(t, "sign", "$KEY", "{out.bin}")
 	c.Env.Programs = []string{dir}
 	keys := map[cachekey.Key]bool{}
 	for _, change := range []func(){
 		func() { c.Env.Variables = map[string]string{"KEY": pem} },
-		func() { testkit.Must(t, os.WriteFile(pem, []byte("two"), 0o644)) },
+		func() { writeFile(t, pem, "two") },
 		func() { c.Env.Variables["KEY"] = dir },
 		func() { c.Env.Variables["KEY"] = "word" },
 		func() { c.Board.PostLink.Words[2] = "{out.hex}" },
@@ -286,12 +290,11 @@ func TestKey(t *testing.T) {
 // loadsIn returns what the image of a project loads.
 func loadsIn(t *testing.T, project *workdir.Tree) []firmware.Segment {
 	t.Helper()
-	file, err := os.ReadFile(filepath.Join(project.Dir, "build", "firmware.elf"))
-	testkit.Must(t, err)
+	file := readFile(t, filepath.Join(project.Dir, "build", "firmware.elf"))
 	f, err := elf.NewFile(bytes.NewReader(file))
-	testkit.Must(t, err)
+	must(t, err)
 	loads, err := firmware.Loads(f, "firmware.elf")
-	testkit.Must(t, err)
+	must(t, err)
 	return loads
 }
 

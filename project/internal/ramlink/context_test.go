@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -19,10 +18,10 @@ import (
 func TestContexts(t *testing.T) {
 	spec := project.Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{UploadKiB: 16}}
 	p, err := new(project.Builder).Generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec)
-	testkit.Must(t, err)
+	must(t, err)
 	defer p.Close()
 	l, err := p.OperatorLinker(t.Context())
-	testkit.Must(t, err)
+	must(t, err)
 	o := ramlink.Operators{
 		Files: []mlf.File{{Name: "f.c", Data: []byte("int f(void) { return 1; }")}}, Entries: []string{"f"},
 	}

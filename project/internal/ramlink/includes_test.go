@@ -3,14 +3,12 @@ package ramlink_test
 import (
 	"archive/tar"
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/project/internal/ramlink"
@@ -22,10 +20,10 @@ func linkerFor(t *testing.T, board string) *ramlink.Linker {
 	t.Helper()
 	spec := project.Spec{Board: board, Model: mlftest.Tiny(t, nil), Options: boards.Options{UploadKiB: 16}}
 	p, err := new(project.Builder).Generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec)
-	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Must(t, p.Close()) })
+	must(t, err)
+	t.Cleanup(func() { must(t, p.Close()) })
 	l, err := p.OperatorLinker(t.Context())
-	testkit.Must(t, err)
+	must(t, err)
 	return l
 }
 
@@ -33,7 +31,7 @@ func linkerFor(t *testing.T, board string) *ramlink.Linker {
 func TestStrangersReadNoFiles(t *testing.T) {
 	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "secret")
-	testkit.Must(t, os.WriteFile(secret, []byte("hidden words\n#hidden directive\n"), 0o644))
+	writeFile(t, secret, "hidden words\n#hidden directive\n")
 	window := rpc.Window{Base: 1 << 29, Bytes: 1 << 14, Alignment: 64}
 	for _, board := range []string{"host", "mps2_an386"} {
 		l := linkerFor(t, board)
@@ -57,7 +55,7 @@ func TestStrangersReadNoFiles(t *testing.T) {
 				tar.Header{Name: "lib0.c", Linkname: "#include \"tvm/ffi/c_api.h\"\n" + ffiSource("main") + source + "\n"},
 				tar.Header{Name: "own.h", Linkname: `#include "` + secret + `"`},
 				tar.Header{Name: "system.h", Linkname: "#pragma GCC system_header\n#include \"" + secret + `"`}))
-			testkit.Must(t, err)
+			must(t, err)
 			p, err := l.Link(t.Context(), o, window)
 			if err == nil || strings.Contains(err.Error()+failure.Next(err), "hidden") ||
 				bytes.Contains(p.ELF, []byte("hidden")) {
@@ -71,7 +69,7 @@ func TestStrangersReadNoFiles(t *testing.T) {
 			Name: "lib0.c", Linkname: "#include <math.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n" +
 				"#include \"tvm/ffi/c_api.h\"\n" + ffiSource("main") + "int x = y;",
 		}))
-		testkit.Must(t, err)
+		must(t, err)
 		if _, err = l.Link(t.Context(), o, window); err == nil || !strings.Contains(err.Error(), "'y' undeclared") {
 			t.Errorf("%s, an error of its own: %v", board, err)
 		}

@@ -18,6 +18,11 @@ import (
 	"github.com/boardsmith/boardsmith/project/internal/ramlink"
 )
 
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+)
+
 // moduleOf packs a tar.
 func moduleOf(t testing.TB, members ...tar.Header) []byte {
 	t.Helper()
@@ -31,11 +36,11 @@ func moduleOf(t testing.TB, members ...tar.Header) []byte {
 			data = ""
 		}
 		h.Mode = 0o644
-		testkit.Must(t, w.WriteHeader(&h))
+		must(t, w.WriteHeader(&h))
 		_, err := w.Write([]byte(data))
-		testkit.Must(t, err)
+		must(t, err)
 	}
-	testkit.Must(t, w.Close())
+	must(t, w.Close())
 	return b.Bytes()
 }
 
@@ -44,8 +49,8 @@ func gzipped(t testing.TB, data []byte) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	_, err := w.Write(data)
-	testkit.Must(t, err)
-	testkit.Must(t, w.Close())
+	must(t, err)
+	must(t, w.Close())
 	return b.Bytes()
 }
 
@@ -115,23 +120,23 @@ func TestReadModule(t *testing.T) {
 func tvmObject(t *testing.T) []byte {
 	t.Helper()
 	f, err := os.Open("../../../tune/testdata/modules/modules.tar.gz")
-	testkit.Must(t, err)
+	must(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
-	testkit.Must(t, err)
+	must(t, err)
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
-		testkit.Must(t, err)
+		must(t, err)
 		if h.Name != "conv2d_qemu_riscv32.tar" {
 			continue
 		}
 		module, err := gzip.NewReader(r)
-		testkit.Must(t, err)
+		must(t, err)
 		members := tar.NewReader(module)
 		_, err = members.Next()
-		testkit.Must(t, err)
+		must(t, err)
 		object, err := io.ReadAll(members)
-		testkit.Must(t, err)
+		must(t, err)
 		return object
 	}
 }

@@ -14,7 +14,10 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
-var wantError = testkit.WantError
+var (
+	must      = testkit.Must
+	wantError = testkit.WantError
+)
 
 // TestLock checks that many can read, one can change, and the holder is named. Only the lock's own files remain, and
 // they are empty: on Windows, a locked file cannot be written.
@@ -23,11 +26,11 @@ func TestLock(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
 		l, err := Share(dir)
-		testkit.Must(t, err)
+		must(t, err)
 		other, err := Share(dir)
-		testkit.Must(t, err)
+		must(t, err)
 		other.Release()
-		testkit.Must(t, l.Change(t.Context()))
+		must(t, l.Change(t.Context()))
 		var locked *LockedError
 		const who = "another call of this process"
 		if _, err := Share(dir); !errors.As(err, &locked) || !strings.Contains(err.Error(), who) {
@@ -36,9 +39,9 @@ func TestLock(t *testing.T) {
 		if err := NewLock(dir).Change(t.Context()); !errors.As(err, &locked) || !strings.Contains(err.Error(), who) {
 			t.Errorf("changed twice: %v", err)
 		}
-		testkit.Must(t, l.ShareAgain())
+		must(t, l.ShareAgain())
 		other, err = Share(dir)
-		testkit.Must(t, err)
+		must(t, err)
 		other.Release()
 		l.Release()
 		l.Release()
@@ -53,7 +56,7 @@ func TestLock(t *testing.T) {
 		}
 	}
 	l := NewLock(dir)
-	testkit.Must(t, l.Change(t.Context()))
+	must(t, l.Change(t.Context()))
 	l.Discard()
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
@@ -66,9 +69,9 @@ func TestLockWaits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	reader, err := Share(dir)
-	testkit.Must(t, err)
+	must(t, err)
 	l, err := Share(dir)
-	testkit.Must(t, err)
+	must(t, err)
 	var locked *LockedError
 	if err := l.Change(t.Context()); !errors.As(err, &locked) || locked.Holder != "" {
 		t.Errorf("changed under a reader: %v", err)
@@ -91,7 +94,7 @@ func TestLockWaits(t *testing.T) {
 		t.Errorf("changed while another one waits to: %v", err)
 	}
 	reader.Release()
-	testkit.Must(t, <-changed)
+	must(t, <-changed)
 	l.Release()
 }
 
@@ -100,14 +103,14 @@ func TestTurnOfReader(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	reader, err := Share(dir)
-	testkit.Must(t, err)
+	must(t, err)
 	other := NewLock(dir)
 	changed := make(chan error)
 	go func() { changed <- other.Change(t.Context()) }()
 	for !func() bool { _, err := os.Stat(filepath.Join(dir, HolderFile)); return err == nil }() {
 		time.Sleep(time.Millisecond)
 	}
-	testkit.Must(t, reader.TakeTurn(t.Context()))
+	must(t, reader.TakeTurn(t.Context()))
 	reader.EndTurn()
 	reader.Release()
 	var locked *LockedError
@@ -123,7 +126,7 @@ func TestRemovedWhileLocked(t *testing.T) {
 	opened := 0
 	ok, err := l.files.tryAs(func(f *os.File) (bool, error) {
 		if opened++; opened == 1 {
-			testkit.Must(t, os.Remove(l.files.path))
+			must(t, os.Remove(l.files.path))
 		}
 		return filelock.Try(f)
 	})
