@@ -37,8 +37,8 @@ type Arg struct {
 	// Flash places Data in flash, with the firmware, as a constant in production. The first candidate that has such an
 	// argument causes a firmware build and a flash write; others with equal ones reuse it.
 	Flash bool
-	// RelTol and AbsTol allow a float to differ from the expected value by AbsTol + RelTol × |expected|. Both zero: it
-	// must be equal.
+	// RelTol and AbsTol allow a float to differ from the expected value by AbsTol + RelTol × |expected|. Both zero: its
+	// bytes must be equal.
 	RelTol, AbsTol float64
 }
 

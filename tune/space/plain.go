@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -24,9 +25,10 @@ const examplesFile = "examples.npz"
 // function NAME, and model.json, which describes them as a model in plain C (docs/c-models.md), with examples.npz, the
 // content of the arguments. The function takes a pointer to the first element of each argument; for a plain kernel, an
 // input of shape [] is a value (tune.Func). An argument without content before the call, or with an expected one, is an
-// output. Errors have class config: an element that plain C has no type for, an argument that is both, a plain function
-// that no C file names, and a file of the kernel with one of these names.
-func (s *Space) Plain() ([]mlf.File, error) {
+// output. Without files, doubt has class config: an element that plain C has no type for, an argument that is both, a
+// plain function that no C file names, and a file of the kernel with one of these names. With files, it is why there
+// are no examples: they have one rule for all outputs, and must be compared as tune compares the arguments.
+func (s *Space) Plain() (files []mlf.File, doubt error) {
 	w := plainWriter{space: s, called: cmp.Or(s.Function, s.Entry)}
 
 	err := w.describe()
@@ -34,21 +36,26 @@ func (s *Space) Plain() ([]mlf.File, error) {
 	for i, a := range s.Args {
 		err = cmp.Or(err, w.add(i, a))
 	}
-	if w.Examples != "" {
-		w.Compare = s.tolerance()
+	switch rules := slices.Compact(slices.Clone(w.rules)); {
+	case w.Examples == "" || len(rules) == 0:
+	case len(rules) == 1:
+		w.Compare = rules[0]
+	default:
+		w.Examples, doubt = "", failure.Errorf(failure.Config, "%s: no examples: model.json has one rule for all outputs, "+
+			"not %q (\"\": no want)", s.file, rules)
 	}
 
 	description, jsonErr := json.MarshalIndent(w.Description, "", "  ")
 	examples, npzErr := ndarray.EncodeNPZ(w.contents)
 	if err := cmp.Or(err, jsonErr, npzErr); err != nil {
-		return nil, failure.New(failure.Config, "call the kernel's function", "%s: %w", s.file, err)
+		return nil, failure.New(failure.Config, "call the kernel's function", "%s: no model.json: %w", s.file, err)
 	}
 
 	prototype := fmt.Sprintf("int %s(%s)", w.Function, strings.Join(w.parameters, ", "))
 	header := fmt.Appendf(nil, "// Calls %s; returns 0, or the error of a packed function.\n"+
 		"#pragma once\n#include <stdint.h>\n\n%s;\n", w.called, prototype)
 
-	files := []mlf.File{
+	files = []mlf.File{
 		{Name: w.Function + ".h", Data: header},
 		{Name: w.Function + ".c", Data: w.source(prototype)},
 		{Name: modelfile.File, Data: append(description, '\n')},
@@ -58,7 +65,7 @@ func (s *Space) Plain() ([]mlf.File, error) {
 		files = append(files, mlf.File{Name: examplesFile, Data: examples})
 	}
 
-	return files, nil
+	return files, doubt
 }
 
 type plainWriter struct {
@@ -69,6 +76,7 @@ type plainWriter struct {
 	passed     []string // to a plain function, in C
 	tensors    strings.Builder
 	contents   []ndarray.Named
+	rules      []string // of the outputs
 	included   string // the file of a plain function, which may be static
 }
 
@@ -126,6 +134,8 @@ func (w *plainWriter) add(i int, a arg) error {
 		if len(shape) == 0 && w.space.Function != "" {
 			parameter, passed, v.Pass = ctype+" "+name, name, "value"
 		}
+	} else {
+		w.rules = append(w.rules, a.rule())
 	}
 
 	w.Arguments = append(w.Arguments, modelfile.Argument{Value: v})
@@ -148,15 +158,15 @@ func (w *plainWriter) add(i int, a arg) error {
 	return nil
 }
 
-// tolerance returns the largest tolerances of the arguments, in the notation of model.json.
-func (s *Space) tolerance() string {
-	var abs, rel float64
-	for _, a := range s.Args {
-		abs, rel = max(abs, a.AbsTol), max(rel, a.RelTol)
+// rule returns how an output is compared, in the notation of model.json; "" without an expected content.
+func (a arg) rule() string {
+	if a.Want == nil {
+		return ""
 	}
 
 	none := regexp.MustCompile(`(abs|rel)=0(,|$)`)
-	return strings.Trim(none.ReplaceAllString(fmt.Sprintf("abs=%g,rel=%g", abs, rel), ""), ",")
+	text := none.ReplaceAllString(fmt.Sprintf("abs=%g,rel=%g", a.AbsTol, a.RelTol), "")
+	return cmp.Or(strings.Trim(text, ","), "exact")
 }
 
 func (w *plainWriter) source(prototype string) []byte {

@@ -1,6 +1,7 @@
 package space
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +23,7 @@ func TestPlain(t *testing.T) {
 			{DType: dtype(t, "int8"), Shape: []int64{2, 3}, Data: make([]byte, 6)},
 			{DType: dtype(t, "float32"), Data: make([]byte, 4)},
 			{DType: dtype(t, "uint16"), Shape: []int64{6}, Want: make([]byte, 12)},
-			{DType: dtype(t, "float64"), Shape: []int64{1}},
+			{DType: dtype(t, "float64"), Shape: []int64{1}, Want: make([]byte, 8)},
 		},
 	}
 	dir := t.TempDir()
@@ -110,21 +111,41 @@ func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 	wantError(t, err, failure.Config, "no C file of the kernel")
 }
 
-// TestPlainHasExamples: model.json names the arguments' content and the tolerance of the outputs.
+// TestPlainHasExamples: model.json names the arguments' content and how outputs are compared, unless they differ in it.
 func TestPlainHasExamples(t *testing.T) {
-	float32s := dtype(t, "float32")
-	s := &Space{Entry: "k", file: "k.json", Kernel: []mlf.File{{Name: "k.c", Data: []byte("int k;\n")}}, Args: []arg{
-		{DType: float32s, Shape: []int64{2}, Data: make([]byte, 8)},
-		{DType: float32s, Shape: []int64{2}, Want: make([]byte, 8), AbsTol: 0.5},
-	}}
-	files, err := s.Plain()
-	testkit.Must(t, err)
-	model, examples := string(files[2].Data), files[len(files)-1]
-	arrays, err := ndarray.DecodeNPZ(examples.Data)
-	testkit.Must(t, err)
-	if examples.Name != "examples.npz" || len(arrays) != 2 || arrays[1].Name != "argument1" ||
-		!strings.Contains(model, `"examples": "examples.npz"`) || !strings.Contains(model, `"compare": "abs=0.5"`) {
-		t.Errorf("%s with %d arrays, %s", examples.Name, len(arrays), model)
+	float32s, one := dtype(t, "float32"), make([]byte, 4)
+	for _, test := range []struct {
+		outputs []arg
+		rule    string // in model.json
+		doubt   string
+	}{
+		{outputs: []arg{{}}},
+		{outputs: []arg{{Want: one}}, rule: "exact"},
+		{outputs: []arg{{Want: one, AbsTol: 0.5}}, rule: "abs=0.5"},
+		{outputs: []arg{{Want: one, AbsTol: 0.5}, {Want: one, AbsTol: 0.5, RelTol: 0.12345678}}, doubt: "abs=0.5,rel=0.12345678"},
+		{outputs: []arg{{Want: one, RelTol: 0.1}, {Want: one, RelTol: 0.1}}, rule: "rel=0.1"},
+		{outputs: []arg{{Want: one, AbsTol: 0.5}, {Want: one}}, doubt: `["abs=0.5" "exact"]`},
+		{outputs: []arg{{Want: one}, {}}, doubt: `["exact" ""]`},
+	} {
+		s := &Space{Entry: "k", file: "k.json", Kernel: []mlf.File{{Name: "k.c", Data: []byte("int k;\n")}}}
+		for _, a := range append([]arg{{Data: one}}, test.outputs...) {
+			a.DType = float32s
+			s.Args = append(s.Args, a)
+		}
+		files, err := s.Plain()
+		if test.doubt != "" {
+			wantError(t, err, failure.Config, "no examples: ", test.doubt)
+		} else {
+			testkit.Must(t, err)
+		}
+
+		var model struct{ Examples, Compare string }
+		testkit.Must(t, json.Unmarshal(files[2].Data, &model))
+		last := files[len(files)-1]
+		if hasExamples := last.Name == "examples.npz"; hasExamples != (test.doubt == "") ||
+			hasExamples != (model.Examples == last.Name) || model.Compare != test.rule {
+			t.Errorf("%+v: %+v, %s", test, model, last.Name)
+		}
 	}
 }
 

@@ -143,8 +143,9 @@ func (t *Job) printBest(s *space.Space, best search.Trial) error {
 
 	t.Printf("tune: the fastest is %v, %s; %s has its C and its configuration", best.Config, cost(best.Result), folder)
 	if doubt != nil {
-		t.Notef("note: %s has no model.json: %v", folder, doubt)
-	} else {
+		t.Notef("note: %s: %v", folder, doubt)
+	}
+	if plain != nil {
 		typed := "MODEL=" + command.Quote(filepath.Join(folder, "model.json"))
 		if _, flags := bestMacros(best.Config); len(flags) > 0 {
 			typed += " OPTIONS=" + command.Quote("operator_flags="+strings.Join(flags, ","))
