@@ -49,6 +49,30 @@ func Rank(results []Result) []Ranking {
 	return all
 }
 
+// Fastest returns the fastest of all results whose times may be compared with that of one of measured, a disturbed one
+// only if there is no other. Its Time is nil if there is none.
+func Fastest(all, measured []Result) (best Result) {
+	isComparable := map[string]bool{}
+	for _, r := range measured {
+		isComparable[r.conditions()] = true
+	}
+
+	for _, r := range all {
+		if r.Time == nil || !isComparable[r.conditions()] {
+			continue
+		}
+
+		isFaster := best.Time == nil || r.Time.Median < best.Time.Median
+		if best.Disturbed != r.Disturbed {
+			isFaster = best.Disturbed || best.Time == nil
+		}
+		if isFaster {
+			best = r
+		}
+	}
+	return best
+}
+
 // conditions returns what determines a time besides the candidate. The device's identity, its last reset and its lost
 // bytes do not.
 func (r *Result) conditions() string {

@@ -38,6 +38,28 @@ func TestRankOmitsDisturbed(t *testing.T) {
 	}
 }
 
+// TestFastest: of comparable results, whoever measured them, undisturbed ones first.
+func TestFastest(t *testing.T) {
+	a, b, c := timedResult("a", "k", 25e6, 3), timedResult("b", "k", 25e6, 2), timedResult("c", "k", 25e6, 1)
+	other := timedResult("other", "k", 50e6, 0.5)
+	c.Disturbed = true
+	failed := tune.Result{ID: "failed", Kind: "k", Failure: &tune.Failure{}}
+	for _, test := range []struct {
+		all, measured []tune.Result
+		want          string
+	}{
+		{[]tune.Result{a, b, c, failed, other}, []tune.Result{a}, "b"},
+		{[]tune.Result{c, b, a}, []tune.Result{c, failed}, "b"},
+		{[]tune.Result{c, other}, []tune.Result{c}, "c"},
+		{[]tune.Result{a, other}, []tune.Result{a, other}, "other"},
+		{[]tune.Result{failed}, []tune.Result{failed}, ""},
+	} {
+		if got := tune.Fastest(test.all, test.measured); got.ID != test.want {
+			t.Errorf("%+v: %s", test, got.ID)
+		}
+	}
+}
+
 // TestRankSortsWithinConditions changes one condition of a result at a time.
 func TestRankSortsWithinConditions(t *testing.T) {
 	a, b, c := timedResult("a", "k", 25e6, 3), timedResult("b", "k", 25e6, 1), timedResult("c", "k", 25e6, 3)

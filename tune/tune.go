@@ -21,7 +21,7 @@ type Candidate struct {
 	Entry     string            // C name of the packed function
 	Operators project.Operators // files and flags; its Entries may be empty
 	Args      []Arg
-	Record    json.RawMessage // object with AutoTVM's "input" and "config", for a log in its format; may be nil
+	Record    json.RawMessage // what the caller adds to the result, such as a configuration; may be nil
 
 	content string // digest of the candidate with its toolchain
 }

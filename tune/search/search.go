@@ -92,12 +92,13 @@ func report(p space.Proposer, t Trial) {
 	p.Report(t.Config, t.Result.Time.Median, true)
 }
 
-// IsCurrent returns a function that reports whether a candidate has the kernel and the arguments of the space, which
-// may have changed since the candidate was measured.
+// IsCurrent returns a function that reports whether a candidate has the kernel, the arguments and a configuration of
+// the space, which may have changed since the candidate was measured.
 func IsCurrent(s *space.Space) func(tune.Candidate) bool {
 	kernel := kernelCandidate(s)
 	return func(c tune.Candidate) bool {
-		return c.Entry == kernel.Entry && reflect.DeepEqual(c.Operators.Files, kernel.Operators.Files) &&
+		_, ok := s.Config(c.Record)
+		return ok && c.Entry == kernel.Entry && reflect.DeepEqual(c.Operators.Files, kernel.Operators.Files) &&
 			reflect.DeepEqual(c.Args, kernel.Args)
 	}
 }
@@ -105,7 +106,8 @@ func IsCurrent(s *space.Space) func(tune.Candidate) bool {
 // maxShown limits the readable part of an ID, in bytes.
 const maxShown = 80
 
-// candidate returns the candidate of a configuration. Its ID is the configuration's values, shortened, and its hash.
+// candidate returns the candidate of a configuration, which is its record. Its ID is the configuration's values,
+// shortened, and its hash.
 func candidate(s *space.Space, c space.Config) tune.Candidate {
 	shown := c.String()
 	if len(shown) > maxShown {
@@ -114,6 +116,7 @@ func candidate(s *space.Space, c space.Config) tune.Candidate {
 
 	t := kernelCandidate(s)
 	t.ID, t.Operators.Flags = shown+" "+c.ID(), c.Flags()
+	t.Record, _ = c.MarshalJSON() // of texts and numbers: it has no error
 	return t
 }
 

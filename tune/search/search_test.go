@@ -502,9 +502,20 @@ func TestStoreSurvivesCutLine(t *testing.T) {
 	}
 	line, err := json.Marshal(tune.Result{ID: "x", Tier: tune.RAM, Failure: &tune.Failure{}})
 	must(t, err)
-	writeFile(t, name, string(append(line, '\n')))
-	_, err = openStore(dir, "")
-	wantError(t, err, failure.Config)
+	for n := range first - 1 {
+		writeFile(t, name, string(whole[:n]))
+		s, err := openStore(dir, "")
+		must(t, err)
+		must(t, s.record.Close())
+	}
+	for _, other := range []string{string(line) + "\n", string(line) + "\n{", "notes", `{"id": 1}`, string(line)} {
+		writeFile(t, name, other)
+		_, err = openStore(dir, "")
+		wantError(t, err, failure.Config, ":1: not a result")
+		if got := string(readFile(t, name)); got != other {
+			t.Errorf("%q became %q", other, got)
+		}
+	}
 }
 
 // TestEndedContextIsInterrupted calls what takes a context with one that has ended.

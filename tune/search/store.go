@@ -43,7 +43,7 @@ func openStore(dir, inputs string) (*store, error) {
 		return nil, err
 	}
 
-	r, err := record.Open(dir, func([]byte) error { return nil })
+	r, err := record.Open(dir, checkTrial)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +52,16 @@ func openStore(dir, inputs string) (*store, error) {
 		return nil, errors.Join(err, r.Close())
 	}
 	return s, nil
+}
+
+// checkTrial returns an error for a line that is not of a search of flags.
+func checkTrial(text []byte) error {
+	var r tune.Result
+	err := json.Unmarshal(text, &r)
+	if err == nil && (r.Tier != tune.Image || json.Unmarshal(r.Record, &trialRecord{}) != nil) {
+		err = errors.New("it is of another search")
+	}
+	return err
 }
 
 // firmware returns the folder of a place's project.
@@ -67,8 +77,8 @@ func (s *store) read() error {
 	}
 	for _, r := range results {
 		var rec trialRecord
-		if err := json.Unmarshal(r.Record, &rec); err != nil || r.Tier != tune.Image {
-			return failure.New(failure.Config, "choose another folder", "%s is not of a search of flags", s.dir)
+		if err := json.Unmarshal(r.Record, &rec); err != nil {
+			return err
 		}
 		if rec.Inputs != s.inputs {
 			return failure.New(failure.Config, "choose another folder", "the search in %s was with other inputs", s.dir)

@@ -3,6 +3,7 @@
 package space
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -37,6 +38,30 @@ func (c Config) Indices() []int {
 		index = append(index, int(letter)-firstLetter)
 	}
 	return index
+}
+
+// Config returns the configuration that Config.MarshalJSON wrote; ok is false if the space does not have it.
+func (s *Space) Config(text []byte) (c Config, ok bool) {
+	var values map[string]json.RawMessage
+	if json.Unmarshal(text, &values) != nil || len(values) != len(s.knobs) {
+		return c, false
+	}
+
+	var index []int
+	for _, k := range s.knobs {
+		i := 0
+		for ; i < k.count; i++ {
+			if value, err := json.Marshal(k.value(i)); err == nil && bytes.Equal(value, values[k.name]) {
+				break
+			}
+		}
+		if i == k.count {
+			return c, false
+		}
+		index = append(index, i)
+	}
+
+	return s.config(index), s.violated(index) < 0
 }
 
 // values yields each knob with its value.

@@ -77,7 +77,7 @@ type plainWriter struct {
 	tensors    strings.Builder
 	contents   []ndarray.Named
 	rules      []string // of the outputs
-	included   string // the file of a plain function, which may be static
+	included   string   // the file of a plain function, which may be static
 }
 
 // describe begins the description. The file of a plain function is found as tune.Func does.

@@ -345,6 +345,17 @@ func TestConfigs(t *testing.T) {
 				t.Errorf("%v and %s have the ID %s", c, other, c.ID())
 			}
 			ids[c.ID()] = name + " " + c.String()
+			data, err := json.Marshal(c)
+			must(t, err)
+			if read, ok := s.Config(data); !ok || read != c {
+				t.Errorf("%s is read as %v, %v", data, read, ok)
+			}
+		}
+	}
+	s := parse(t, `{"name": "A", "define": [1, 2]}`, `"A != 2"`)
+	for _, other := range []string{`{"A":2}`, `{"A":3}`, `{"A":"1"}`, `{"B":1}`, `{"A":1,"B":1}`, `{}`, ``} {
+		if c, ok := s.Config([]byte(other)); ok {
+			t.Errorf("%s is %v", other, c)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/files/atomicfolder"
 	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -38,6 +39,11 @@ func (t *Job) network(ctx context.Context) (err error) {
 			inputs.ArchiveName(t.In.Model), n.Trials, t.In.Board, t.dir)
 	}
 
+	file := filepath.Join(t.dir, bestOptions)
+	if _, err := tune.ReadResults(t.dir); err != nil && atomicfolder.HasFile(t.dir, bestOptions) {
+		return failure.New(failure.Config, "move it elsewhere, or choose another OUTPUT", "%s is not of a run", file)
+	}
+
 	t.view = newView(t.Console, n.Trials)
 	n.OnEvent = t.view.add
 	t.bar = t.Start("tune", 0)
@@ -54,7 +60,7 @@ func (t *Job) network(ctx context.Context) (err error) {
 		t.resultLine(trial.Result)
 	}
 
-	return t.printFront(n.Spec, trials)
+	return t.printFront(file, n.Spec, trials)
 }
 
 // readNetwork reads the search from the environment.
@@ -113,8 +119,8 @@ func checkOperators(dir, id string) error {
 // bestOptions is the file with the options of the fastest trial, in the format of boardsmith.json.
 const bestOptions = "best.json"
 
-// printFront prints the trials of search.Front, and writes the options of the fastest into the run's folder.
-func (t *Job) printFront(spec project.Spec, trials []search.NetworkTrial) error {
+// printFront prints the trials of search.Front, and writes the options of the fastest into a file of the run's folder.
+func (t *Job) printFront(file string, spec project.Spec, trials []search.NetworkTrial) error {
 	front := search.Front(trials)
 	if len(front) == 0 {
 		return failure.Errorf(failure.Internal, "no choice of flags could be measured")
@@ -153,7 +159,6 @@ func (t *Job) printFront(spec project.Spec, trials []search.NetworkTrial) error 
 	}
 
 	spec.Options.OperatorFlags = best.Flags
-	file := filepath.Join(t.dir, bestOptions)
 	if err := writeOptions(file, spec.Options); err != nil {
 		return err
 	}

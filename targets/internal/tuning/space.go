@@ -8,13 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/files/regularfile"
+	"github.com/boardsmith/boardsmith/internal/files/atomicfolder"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/targets/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/tune"
@@ -63,13 +64,18 @@ func (t *Job) space(ctx context.Context, file string) (err error) {
 			s.space.Size(), file, t.In.Board, t.Proposer, t.Seed, t.dir)
 	}
 
+	// Rather now than after the search.
+	if err := t.checkBest(); err != nil {
+		return err
+	}
+
 	run, err := t.open(ctx, s.trials)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
 
-	best, results, err := t.measureSpace(ctx, run, s)
+	results, err := t.measureSpace(ctx, run, s)
 	if err != nil {
 		return err
 	}
@@ -80,7 +86,7 @@ func (t *Job) space(ctx context.Context, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := t.printResults(append(shown, notStored(results)...)); err != nil {
+	if err := t.printResults(slices.Concat(shown, notStored(results))); err != nil {
 		return err
 	}
 
@@ -93,68 +99,86 @@ func (t *Job) space(ctx context.Context, file string) (err error) {
 		return failure.New(failure.Config, "its constraints contradict each other", "%s: no configuration satisfies them",
 			file)
 	}
-	return cmp.Or(t.printBest(s.space, best), incomplete)
+	return cmp.Or(t.printBest(ctx, s.space, tune.Fastest(shown, results)), incomplete)
 }
 
-// measureSpace measures configurations, and returns the fastest and all results.
-func (t *Job) measureSpace(
-	ctx context.Context, run *tune.Run, s spaceSearch,
-) (best search.Trial, results []tune.Result, err error) {
+// measureSpace measures configurations, and returns their results.
+func (t *Job) measureSpace(ctx context.Context, run *tune.Run, s spaceSearch) (results []tune.Result, err error) {
 	// Results of another version of the kernel or its space are no results of this search.
 	isCurrent := search.IsCurrent(s.space)
 	if err := run.LeaveOut(func(c tune.Candidate) bool { return !isCurrent(c) }); err != nil {
-		return best, nil, err
+		return nil, err
 	}
 
 	propose := proposers[t.Proposer](s.space, t.Seed)
 
 	for trial, err := range search.Measure(ctx, run, s.space, propose, s.trials) {
 		if err != nil {
-			return best, nil, t.stopped(ctx, err, t.view.finishedIDs())
+			return nil, t.stopped(ctx, err, t.view.finishedIDs())
 		}
 
 		r := trial.Result
 		t.view.addResult(r)
 		t.resultLine(r)
 		results = append(results, r)
-
-		if r.Time != nil && (best.Result.Time == nil || r.Time.Median < best.Result.Time.Median) {
-			best = trial
-		}
 	}
 
-	return best, results, nil
+	return results, nil
 }
 
-// printBest prints the fastest configuration and writes it into the run's folder.
-func (t *Job) printBest(s *space.Space, best search.Trial) error {
-	config, err := json.MarshalIndent(best.Config, "", "  ")
+// bestFolder returns the folder of the fastest configuration, which the run owns.
+func (t *Job) bestFolder() string { return filepath.Join(t.dir, "best") }
+
+// checkBest returns an error if the folder of the fastest configuration has files that no run has written.
+func (t *Job) checkBest() error {
+	listed, err := atomicfolder.Listed(t.bestFolder())
 	if err != nil {
 		return err
 	}
 
-	folder := filepath.Join(t.dir, "best")
+	changed, err := atomicfolder.Changed(t.bestFolder(), listed)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil || changed == "":
+		return err
+	}
+	return failure.New(failure.Config, "move it elsewhere, or choose another OUTPUT",
+		"%s has %s, which is not as a run has written it", t.bestFolder(), changed)
+}
 
-	plain, doubt := s.Plain()
-	others := append(plain, mlf.File{Name: configFile, Data: append(config, '\n')})
-	if err := writeBest(folder, s, best.Config, others); err != nil {
+// printBest prints the fastest configuration and writes it into the run's folder.
+func (t *Job) printBest(ctx context.Context, s *space.Space, best tune.Result) error {
+	c, ok := s.Config(best.Record)
+	if !ok {
+		return failure.Errorf(failure.Internal, "the result of %s has no configuration", best.ID)
+	}
+
+	config, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
 		return err
 	}
 
-	t.Printf("tune: the fastest is %v, %s; %s has its C and its configuration", best.Config, cost(best.Result), folder)
+	plain, doubt := s.Plain()
+	files := bestFiles(s, c, append(plain, mlf.File{Name: configFile, Data: append(config, '\n')}))
+	if err := atomicfolder.Write(ctx, t.bestFolder(), append(files, atomicfolder.Sums(files)), t.checkBest); err != nil {
+		return err
+	}
+
+	t.Printf("tune: the fastest is %v, %s; %s has its C and its configuration", c, cost(best), t.bestFolder())
 	if doubt != nil {
-		t.Notef("note: %s: %v", folder, doubt)
+		t.Notef("note: %s: %v", t.bestFolder(), doubt)
 	}
 	if plain != nil {
-		typed := "MODEL=" + command.Quote(filepath.Join(folder, "model.json"))
-		if _, flags := bestMacros(best.Config); len(flags) > 0 {
+		typed := "MODEL=" + command.Quote(filepath.Join(t.bestFolder(), "model.json"))
+		if _, flags := bestMacros(c); len(flags) > 0 {
 			typed += " OPTIONS=" + command.Quote("operator_flags="+strings.Join(flags, ","))
 		}
 		t.Printf("tune: as a model in plain C it is %s", typed)
 	}
 
 	t.JSONLine(jsonlines.TunedSpace{
-		Best: config, Flags: best.Config.Flags(), Median: best.Result.Time.Median, Folder: folder,
+		Best: config, Flags: c.Flags(), Median: best.Time.Median, Folder: t.bestFolder(),
 	})
 	return nil
 }
@@ -162,12 +186,8 @@ func (t *Job) printBest(s *space.Space, best search.Trial) error {
 // configFile has the values of the knobs, as space.Config.MarshalJSON writes them.
 const configFile = "config.json"
 
-// writeBest writes the kernel's files with the configuration's macros defined in them, and others as they are.
-func writeBest(folder string, s *space.Space, c space.Config, others []mlf.File) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-
+// bestFiles returns the kernel's files with the configuration's macros defined in them, and others as they are.
+func bestFiles(s *space.Space, c space.Config, others []mlf.File) (files []atomicfolder.File) {
 	macros, flags := bestMacros(c)
 	head := fmt.Sprintf("// Compiler flags: %s\n%s\n", cmp.Or(strings.Join(flags, " "), "none"), macros)
 	for _, f := range s.Kernel {
@@ -179,11 +199,9 @@ func writeBest(folder string, s *space.Space, c space.Config, others []mlf.File)
 	}
 
 	for _, f := range others {
-		if err := regularfile.Write(filepath.Join(folder, f.Name), f.Data, 0o644); err != nil {
-			return err
-		}
+		files = append(files, atomicfolder.File(f))
 	}
-	return nil
+	return files
 }
 
 // bestMacros returns the macros of a configuration as lines of C, and its other flags.

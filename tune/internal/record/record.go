@@ -5,6 +5,7 @@ package record
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ type Record struct {
 }
 
 // Open locks a folder and calls line with each line of its file, which it creates. It truncates a last line without a
-// newline, which a process wrote that was killed. Errors: those of Lock and Read.
+// newline, which a process wrote that was killed. Errors, which leave the file as it is: those of Lock and Read.
 func Open(dir string, line func([]byte) error) (r *Record, err error) {
 	r = &Record{}
 	if r.lock, err = Lock(dir); err != nil {
@@ -90,8 +91,8 @@ func (r *Record) Close() (err error) {
 }
 
 // Read calls line with each line of a folder's file that ends with a newline: another process may be writing the last
-// one. It locks and changes nothing. Its error is of class config for a folder without the file, and for a line that
-// line refuses.
+// one. It locks and changes nothing. Its error is of class config for a folder without the file, for a line that line
+// refuses, and for a file of only a part of a line that is not the beginning of JSON.
 func Read(dir string, line func([]byte) error) error {
 	f, err := os.Open(filepath.Join(dir, fileName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -106,22 +107,33 @@ func Read(dir string, line func([]byte) error) error {
 	return err
 }
 
-// each calls line with each line that ends with a newline, and returns their size.
+// each calls line with each line that ends with a newline, and returns their size. The part of a line behind them is no
+// error, unless it is the whole file and is not one that a process began to write.
 func each(f *os.File, line func([]byte) error) (size int64, err error) {
 	r := bufio.NewReader(f)
 	for n := 1; ; n++ {
 		text, err := r.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF) && (size > 0 || isBeginning(text)):
 			return size, nil
-		}
-		if err != nil {
+		case errors.Is(err, io.EOF):
+			err = errors.New("it is neither a line nor the beginning of one")
+		case err != nil:
 			return 0, err
+		default:
+			err = line(text)
 		}
 
-		if err := line(text); err != nil {
+		if err != nil {
 			return 0, failure.New(failure.Config, "choose another folder, or repair the file", "%s:%d: not a result: %w",
 				f.Name(), n, jsonfile.Plain(err))
 		}
 		size += int64(len(text))
 	}
+}
+
+// isBeginning reports whether a text is JSON but for its end.
+func isBeginning(text []byte) bool {
+	err := json.NewDecoder(bytes.NewReader(text)).Decode(new(json.RawMessage))
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
