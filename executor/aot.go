@@ -184,9 +184,14 @@ func compare(t *mlf.Tensor, array *rpc.Tensor) error {
 		t.Shape = slices.Clone(array.Shape())
 	}
 
-	if t.DType != array.DType() || !slices.Equal(t.Shape, array.Shape()) {
-		return otherModel("its %s is %v %s, the archive has %v %s", t.Name, array.DType(),
-			ndarray.ShapeString(array.Shape()), t.DType, ndarray.ShapeString(t.Shape))
+	return compareTensor(*t, array.DType(), array.Shape())
+}
+
+// compareTensor returns an error if the archive's tensor differs from the device's.
+func compareTensor(t mlf.Tensor, d ndarray.DType, shape []int64) error {
+	if t.DType != d || !slices.Equal(t.Shape, shape) {
+		return otherModel("its %s is %v %s, the archive has %v %s", t.Name, d, ndarray.ShapeString(shape), t.DType,
+			ndarray.ShapeString(t.Shape))
 	}
 	return nil
 }

@@ -82,8 +82,10 @@ func meter(t *testing.T) interface {
 				continue
 			}
 			var number uint16
-			if _, err := fmt.Sscanf(string(line), "?%04x model", &number); err == nil {
-				answer := fmt.Sprintf("=%04x model 0001 0001 1 ", number)
+			var request string
+			answers := map[string]string{"model": "model 0001 0001 1", "tensor": "no request"}
+			if _, err := fmt.Sscanf(string(line), "?%04x %s", &number, &request); err == nil && answers[request] != "" {
+				answer := fmt.Sprintf("=%04x %s ", number, answers[request])
 				answer = fmt.Sprintf("%s%08x\n", answer, crc32.ChecksumIEEE([]byte(answer)))
 				if device.Write(context.Background(), []byte(answer)) != nil {
 					return

@@ -35,13 +35,24 @@ func OpenStandalone(ctx context.Context, s *standalone.Session, m *mlf.Model) (E
 			len(m.Inputs), len(m.Outputs))
 	}
 
-	// Samples in the firmware are inputs that are always set.
-	set := make([]bool, len(m.Inputs))
-	for i := range set {
-		set[i] = info.Samples
+	base := model{inputs: withShapes(m.Inputs), outputs: withShapes(m.Outputs)}
+	tensors, err := s.Tensors(ctx, info)
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", m.Name, err)
+	}
+	archived := slices.Concat(base.inputs, base.outputs)
+	for i, t := range tensors {
+		if err := compareTensor(archived[i], t.DType, t.Shape); err != nil {
+			return nil, err
+		}
 	}
 
-	base := model{inputs: withShapes(m.Inputs), outputs: withShapes(m.Outputs), set: set}
+	// Samples in the firmware are inputs that are always set.
+	base.set = make([]bool, len(m.Inputs))
+	for i := range base.set {
+		base.set[i] = info.Samples
+	}
+
 	return &standaloneModel{model: base, session: s, samples: info.Samples}, nil
 }
 

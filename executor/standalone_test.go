@@ -80,6 +80,32 @@ func TestRestartInvalidatesTensors(t *testing.T) {
 	}
 }
 
+// TestStandaloneOfAnotherModel: firmware of a model with as many tensors, but of other types or shapes, is another
+// one's.
+func TestStandaloneOfAnotherModel(t *testing.T) {
+	t.Parallel()
+	x := mlf.Tensor{Name: "x", DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{1, 4}, Bytes: 4}
+	m := &mlf.Model{Inputs: []mlf.Tensor{x}, Outputs: []mlf.Tensor{x}}
+	for tensor, want := range map[string]string{
+		"tensor 00 08 0001 00000001 00000004": "", "no request": "", // of an earlier version
+		"tensor 01 08 0001 00000001 00000004": "its x is uint8 (1, 4), the archive has int8 (1, 4)",
+		"tensor 00 08 0001 00000004":          "its x is int8 (4,), the archive has int8 (1, 4)",
+	} {
+		host, device := transporttest.Pair()
+		t.Cleanup(func() { host.Close(); device.Close() })
+		go answer(device, func(words string) string {
+			if words == "model" {
+				return "model 0001 0001 0"
+			}
+			return tensor
+		})
+		_, err := executor.OpenStandalone(testkit.Context(t), standalone.New(host, standalone.Options{}), m)
+		if err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", tensor, err)
+		}
+	}
+}
+
 // answer answers the requests of standalone firmware; to "" it restarts.
 func answer(device transport.Link, to func(words string) string) {
 	var line []byte

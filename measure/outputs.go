@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/nextstep"
+	"github.com/boardsmith/boardsmith/internal/tolerance"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -116,7 +117,7 @@ func (m Mismatch) String() string {
 func (r *Outputs) add(s *Set, i int, outputs []*ndarray.Array, rule Rule) {
 	r.Samples++
 	if r.Labelled() {
-		class, _ := argMax(outputs[s.class])
+		class, _ := tolerance.ArgMax(outputs[s.class])
 		r.count(s.label(i), class)
 	}
 	if !r.Compared() {

@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/standalone"
+	"github.com/boardsmith/boardsmith/internal/tolerance"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -319,7 +320,7 @@ func TestWideIntegers(t *testing.T) {
 		if d == uint64s {
 			data[7], data[15] = data[7]|0x80, data[15]|0x80
 		}
-		if at, ok := argMax(bytesOf(d, []int64{2}, data...)); at != 1 || !ok {
+		if at, ok := tolerance.ArgMax(bytesOf(d, []int64{2}, data...)); at != 1 || !ok {
 			t.Errorf("%v: %d, %v", d, at, ok)
 		}
 	}

@@ -129,8 +129,8 @@ func (r Rule) Compare(got, want *ndarray.Array) error {
 // distance of two elements: NaN if there is none, as by top-1.
 func (r Rule) compare(got, want *ndarray.Array) (m *Mismatch, far float64) {
 	if r.Top1 {
-		class, _ := argMax(got)
-		expected, _ := argMax(want)
+		class, _ := tolerance.ArgMax(got)
+		expected, _ := tolerance.ArgMax(want)
 		if class != expected {
 			m = &Mismatch{
 				Element: int(expected), Got: fmt.Sprintf("class %d", class), Want: fmt.Sprintf("class %d", expected),

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -254,28 +253,10 @@ func (s *Set) checkRule(r Rule) error {
 	}
 	c := s.columns[outputKind][s.class]
 	for i := range c.parts {
-		if _, ok := argMax(c.of(i)); !ok {
+		if _, ok := tolerance.ArgMax(c.of(i)); !ok {
 			return failure.Errorf(failure.Config, "%s: the expected output %q has no largest element: one is not a number",
 				s.name(i), c.Name)
 		}
 	}
 	return nil
-}
-
-// argMax returns the position of the first largest element; ok is false if an element is not a number.
-func argMax(a *ndarray.Array) (best int64, ok bool) {
-	integer := tolerance.IsInteger(a.DType)
-	for i := range a.Len() {
-		v := a.Float(i)
-		if math.IsNaN(v) {
-			return -1, false
-		}
-
-		// Integers are compared as such: a float64 does not hold all of 64 bits.
-		b := int(best)
-		if integer && tolerance.Larger(a.DType, a.Int(i), a.Int(b)) || !integer && v > a.Float(b) {
-			best = int64(i)
-		}
-	}
-	return best, a.Len() > 0
 }

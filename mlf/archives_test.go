@@ -5,12 +5,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/tensorlist"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -128,5 +131,37 @@ func TestOpenTellsByContent(t *testing.T) {
 	again, err := mlf.Parse("again", a.Raw)
 	if err != nil || again.Digest != a.Digest || len(again.Files) != len(a.Files) {
 		t.Errorf("the tar reads as %v, %v", again, err)
+	}
+}
+
+// TestMetadataOfOtherTensors: metadata.json that lists other types or sizes than the model's code describes is refused,
+// and without the Relay text the code has the shapes.
+func TestMetadataOfOtherTensors(t *testing.T) {
+	a, err := mlf.Open(mlftest.Path(t, "digits_i8.aot_packed"))
+	testkit.Must(t, err)
+	parse := func(old, replacement string) (*mlf.Archive, error) {
+		var files []mlf.File
+		for _, f := range a.Files {
+			if f.Name == "metadata.json" {
+				f.Data = bytes.Replace(f.Data, []byte(old), []byte(replacement), 1)
+			}
+			if path.Ext(f.Name) != ".relay" {
+				files = append(files, f)
+			}
+		}
+		return mlf.Parse("changed.tar", mlftest.Tar(t, files...))
+	}
+
+	same, err := parse("", "")
+	testkit.Must(t, err)
+	if m := same.Models[0]; !slices.Equal(m.Inputs[0].Shape, a.Models[0].Inputs[0].Shape) || m.Inputs[0].Shape == nil {
+		t.Errorf("shape %v", m.Inputs[0].Shape)
+	}
+
+	for old, replacement := range map[string]string{`"dtype": "int32"`: `"dtype": "int16"`, `"size": 40`: `"size": 4`} {
+		_, err := parse(old, replacement)
+		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "in its code") {
+			t.Errorf("%s: %v", replacement, err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ package mlf
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/internal/spelling"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -127,6 +129,27 @@ func (a *Archive) readDescription(m *Model) error {
 	if len(m.Inputs) != len(d.inputs) || len(m.Outputs) != len(d.outputs) {
 		return a.fault("", "", "model %s: its code describes %d inputs and %d outputs, %s %d and %d",
 			m.Name, len(d.inputs), len(d.outputs), metadataFile, len(m.Inputs), len(m.Outputs))
+	}
+	return errors.Join(a.asDescribed(m, m.Inputs, d.inputs), a.asDescribed(m, m.Outputs, d.outputs))
+}
+
+// asDescribed returns an error if tensors of metadata.json differ from those of the code, and gives them the shapes
+// that only the code has. Tensors without a name in common are compared by position.
+func (a *Archive) asDescribed(m *Model, listed, code []Tensor) error {
+	for i := range listed {
+		t, described := &listed[i], code[i]
+		name := func(d Tensor) bool { return spelling.Sanitize(d.Name) == spelling.Sanitize(t.Name) }
+		if j := slices.IndexFunc(code, name); j >= 0 {
+			described = code[j]
+		}
+
+		if t.DType != described.DType || t.Bytes != described.Bytes {
+			return a.fault(metadataFile, "", "model %s: %s is %v of %d bytes, in its code %v of %d bytes", m.Name, t.Name,
+				t.DType, t.Bytes, described.DType, described.Bytes)
+		}
+		if t.Shape == nil {
+			t.Shape = described.Shape
+		}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/boardsmith/boardsmith/internal/tolerance"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -35,7 +36,7 @@ func First(a *ndarray.Array) string {
 const maxClasses = 1024
 
 // ArgMax returns the position of the first largest element if the array looks like one value per class: one axis of
-// 2 to maxClasses elements, all others of length 1.
+// 2 to maxClasses elements, all others of length 1; false, too, if one is not a number.
 func ArgMax(a *ndarray.Array) (int, bool) {
 	long := 0
 	for _, d := range a.Shape {
@@ -46,13 +47,8 @@ func ArgMax(a *ndarray.Array) (int, bool) {
 	if n := a.Len(); long != 1 || n < 2 || n > maxClasses {
 		return 0, false
 	}
-	best := 0
-	for i := range a.Len() {
-		if a.Float(i) > a.Float(best) {
-			best = i
-		}
-	}
-	return best, true
+	best, ok := tolerance.ArgMax(a)
+	return max(int(best), 0), ok
 }
 
 // Seconds formats a time.

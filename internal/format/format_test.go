@@ -1,7 +1,9 @@
 package format
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 
@@ -13,6 +15,22 @@ func int8s(shape []int64, values ...int8) *ndarray.Array {
 	a := &ndarray.Array{DType: ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}, Shape: shape}
 	for _, v := range values {
 		a.Data = append(a.Data, byte(v))
+	}
+	return a
+}
+
+func int64s(values ...int64) *ndarray.Array {
+	a := &ndarray.Array{DType: ndarray.DType{Code: ndarray.Int, Bits: 64, Lanes: 1}, Shape: []int64{int64(len(values))}}
+	for _, v := range values {
+		a.Data = binary.LittleEndian.AppendUint64(a.Data, uint64(v))
+	}
+	return a
+}
+
+func float32s(values ...float32) *ndarray.Array {
+	a := &ndarray.Array{DType: ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}, Shape: []int64{int64(len(values))}}
+	for _, v := range values {
+		a.Data = binary.LittleEndian.AppendUint32(a.Data, math.Float32bits(v))
 	}
 	return a
 }
@@ -30,6 +48,8 @@ func TestArgMax(t *testing.T) {
 		{int8s([]int64{1}, 1), 0, false},
 		{int8s([]int64{}, 1), 0, false},
 		{int8s([]int64{0}), 0, false},
+		{int64s(1<<60, 1<<60+1, 0), 1, true},
+		{float32s(float32(math.NaN()), 1, 5), 0, false},
 	} {
 		if got, ok := ArgMax(c.a); got != c.want || ok != c.ok {
 			t.Errorf("argMax of %v %v = %d, %v; want %d, %v", c.a.Shape, c.a.Data, got, ok, c.want, c.ok)

@@ -21,6 +21,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
@@ -69,6 +70,12 @@ type Identity struct {
 type Model struct {
 	Inputs, Outputs int
 	Samples         bool // the inputs are constants of the firmware, which SetInput cannot change
+}
+
+// A Tensor is the type and the shape of an input or output.
+type Tensor struct {
+	DType ndarray.DType
+	Shape []int64
 }
 
 // New returns a session on a link, which it owns from then on.
@@ -123,6 +130,45 @@ func (s *Session) Model(ctx context.Context) (Model, error) {
 	}
 
 	return Model{int(n[0]), int(n[1]), n[2] == 1}, nil
+}
+
+// Tensors fetches the types and shapes of the model's inputs and, after these, of its outputs. It is nil of firmware of
+// an earlier version.
+func (s *Session) Tensors(ctx context.Context, m Model) (all []Tensor, err error) {
+	for i := range m.Inputs + m.Outputs {
+		t, err := s.tensor(ctx, i)
+		if errors.Is(err, errRejected) && i == 0 {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("tensor %d: %w", i, err)
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// tensor fetches the type and the shape of an input or output.
+func (s *Session) tensor(ctx context.Context, i int) (t Tensor, err error) {
+	words, err := s.request(ctx, "tensor", fmt.Sprintf("%04x", i))
+	if err != nil {
+		return t, err
+	}
+
+	digits := []int{2, 2, 4}
+	for range words[min(len(words), 4):] {
+		digits = append(digits, 8)
+	}
+	n, ok := numbers(words[1:], digits...)
+	if !ok {
+		return t, unexpected(words)
+	}
+
+	t.DType = ndarray.DType{Code: uint8(n[0]), Bits: uint8(n[1]), Lanes: uint16(n[2])}
+	for _, extent := range n[3:] {
+		t.Shape = append(t.Shape, int64(extent))
+	}
+	return t, nil
 }
 
 // begin begins a session of the firmware if there is none, as after a restart.

@@ -17,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
+	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
@@ -73,6 +74,8 @@ func honest(number uint16, words string) string {
 		return lineOf('=', number, identity)
 	case "model":
 		return lineOf('=', number, "model 0001 0001 0")
+	case "tensor":
+		return lineOf('=', number, "tensor 02 20 0001 00000001 0000000a")
 	case "in":
 		return lineOf('=', number, "in")
 	case "run":
@@ -119,6 +122,11 @@ func TestSessionMakesEachRequest(t *testing.T) {
 	}
 	if m, err := s.Model(ctx); err != nil || m != (Model{1, 1, false}) {
 		t.Errorf("%+v, %v", m, err)
+	}
+	want := Tensor{ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}, []int64{1, 10}}
+	all, err := s.Tensors(ctx, Model{Inputs: 1, Outputs: 1})
+	if err != nil || !reflect.DeepEqual(all, []Tensor{want, want}) {
+		t.Errorf("%+v, %v", all, err)
 	}
 	if err := s.SetInput(ctx, 0, make([]byte, 300)); err != nil {
 		t.Error(err)
@@ -254,6 +262,10 @@ func TestInvalidAnswerIsTransportError(t *testing.T) {
 	t.Parallel()
 	calls := map[string]func(context.Context, *Session) error{
 		"model": func(ctx context.Context, s *Session) error { _, err := s.Model(ctx); return err },
+		"tensor": func(ctx context.Context, s *Session) error {
+			_, err := s.Tensors(ctx, Model{Inputs: 1})
+			return err
+		},
 		"in":    func(ctx context.Context, s *Session) error { return s.SetInput(ctx, 0, []byte{1}) },
 		"run":   func(ctx context.Context, s *Session) error { _, err := s.Run(ctx, 1); return err },
 		"out":   func(ctx context.Context, s *Session) error { _, err := s.Output(ctx, 0, 8); return err },
@@ -263,6 +275,8 @@ func TestInvalidAnswerIsTransportError(t *testing.T) {
 		{"model", "model 0001 0001"},
 		{"model", "model +001 0001 0"},
 		{"model", "model 0001 00AB 0"},
+		{"tensor", "tensor 02 20"},
+		{"tensor", "tensor 02 20 0001 1"},
 		{"in", "in 1"},
 		{"run", "run"},
 		{"run", "run 00000000 00000000000000 000003e8"},
@@ -405,6 +419,7 @@ func TestContexts(t *testing.T) {
 	failuretest.Ended(t, failuretest.Calls{
 		"Session.Identify":   func(ctx context.Context) error { _, err := s.Identify(ctx, 1); return err },
 		"Session.Model":      func(ctx context.Context) error { _, err := s.Model(ctx); return err },
+		"Session.Tensors":    func(ctx context.Context) error { _, err := s.Tensors(ctx, Model{Inputs: 1}); return err },
 		"Session.SetInput":   func(ctx context.Context) error { return s.SetInput(ctx, 0, []byte{1}) },
 		"Session.Run":        func(ctx context.Context) error { _, err := s.Run(ctx, 1); return err },
 		"Session.RunTicks":   func(ctx context.Context) error { _, err := s.RunTicks(ctx, 1); return err },

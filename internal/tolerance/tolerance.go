@@ -50,3 +50,21 @@ func Larger(d ndarray.DType, x, y int64) bool {
 	}
 	return x > y
 }
+
+// ArgMax returns the position of the first largest element; ok is false if an element is not a number.
+func ArgMax(a *ndarray.Array) (best int64, ok bool) {
+	integer := IsInteger(a.DType)
+	for i := range a.Len() {
+		v := a.Float(i)
+		if math.IsNaN(v) {
+			return -1, false
+		}
+
+		// Integers are compared as such: a float64 does not hold all of 64 bits.
+		b := int(best)
+		if integer && Larger(a.DType, a.Int(i), a.Int(b)) || !integer && v > a.Float(b) {
+			best = int64(i)
+		}
+	}
+	return best, a.Len() > 0
+}

@@ -188,6 +188,25 @@ static bool do_model(const lines_reader_t* line) {
   return true;
 }
 
+// Sends type and extents of an input or, after these, of an output.
+static bool do_tensor(lines_reader_t* line) {
+  uint32_t index = 0;
+  const TVMModel* const m = standalone_model.model;
+  if (!lines_number(line, &index) || (index >= ((uint32_t)m->num_inputs + m->num_outputs)) || !lines_ended(line)) {
+    return false;
+  }
+  const TVMModelTensor* const t = &m->tensors[index];
+  lines_begin('=', line->number);
+  lines_put("tensor");
+  lines_put_number(t->dtype.code, 2);
+  lines_put_number(t->dtype.bits, 2);
+  lines_put_number(t->dtype.lanes, 4);
+  for (int32_t i = 0; i < t->ndim; i++) {
+    lines_put_number((uint64_t)t->shape[i], 8);
+  }
+  return true;
+}
+
 // Sends the length of the fault record, 0 without one, and a part of it.
 static bool do_fault(lines_reader_t* line) {
   uint32_t offset = 0;
@@ -254,6 +273,9 @@ static bool answered(lines_reader_t* line) {
   }
   if (lines_word(line, "model")) {
     return do_model(line);
+  }
+  if (lines_word(line, "tensor")) {
+    return do_tensor(line);
   }
   if (lines_word(line, "in")) {
     return do_in(line);

@@ -51,7 +51,13 @@ func (t *Tree) Close() { _ = t.Root.Close() } // no write through it can still f
 
 // Error returns an error of an operation on a file, or nil.
 func (t *Tree) Error(op, name string, err error) error {
-	return regularfile.Error(op, filepath.Join(t.Dir, filepath.FromSlash(name)), err)
+	path := filepath.Join(t.Dir, filepath.FromSlash(name))
+	// of os.Root, which has no value for it
+	if err != nil && strings.HasSuffix(err.Error(), "path escapes from parent") {
+		return failure.New(failure.Config, "put the file or folder itself there",
+			"%s %s: a symbolic link on its way leads out of the project", op, path)
+	}
+	return regularfile.Error(op, path, err)
 }
 
 // Digest returns the SHA-256 of a file, or "" if it is missing or not a plain file.
