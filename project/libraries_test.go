@@ -54,7 +54,7 @@ int use_all(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* h
 		"libraries/nn/Include/nn/nn.h":   "int nn_add(int a, int b);\n",
 		"libraries/nn/Source/nn_add.c":   "#include <nn/nn.h>\nint nn_add(int a, int b) { return NN_BASE + a + b; }\n",
 		"libraries/nn/Source/nn_more.c":  "int nn_more(int a);\nint nn_more(int a) { return a; }\n",
-		"libraries/nn/README.md":         "not copied\n",
+		"libraries/plain/README.md":      "not copied\n",
 		"libraries/plain/library.json":   `{"doc": "by hand", "headers": ["."], "sources": ["plain.c"], "licence": "0BSD"}`,
 		"libraries/plain/plain.h":        "int plain_one(void);\n",
 		"libraries/plain/plain.c":        "#include \"plain.h\"\nint plain_one(void) { return 1; }\n",
@@ -95,7 +95,7 @@ func TestLibraries(t *testing.T) {
 		e := shelf(t)
 		spec := Spec{Board: board, Model: mlftest.Tiny(t, nil), Libraries: []string{"nn", "plain", "objects"}}
 		p := generated(t, spec, e)
-		if _, err := os.Stat(filepath.Join(p.Dir(), "libraries", "nn", "README.md")); err == nil {
+		if _, err := os.Stat(filepath.Join(p.Dir(), "libraries", "plain", "README.md")); err == nil {
 			t.Error("a file that no compiler reads was copied")
 		}
 		first := built(t, p)
