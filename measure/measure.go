@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
@@ -169,7 +170,8 @@ func Build(ctx context.Context, p *project.Project, i *image.Image) (*Result, er
 func (o Options) set(ctx context.Context, p *project.Project, m *mlf.Model) (*Set, error) {
 	if samples, err := p.Samples(); err != nil || samples != nil {
 		if err == nil {
-			err = failure.New(failure.Config, "generate the project without samples", "the inputs are constants of the firmware")
+			err = failure.New(failure.Config, "remove the project first: "+nextstep.Target("clean"),
+				"the inputs are constants of the firmware")
 		}
 		return nil, err
 	}

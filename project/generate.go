@@ -460,7 +460,10 @@ func (b *Builder) Clean(ctx context.Context, dir string, force bool) error {
 	}
 
 	l.Discard()
-	_ = os.Remove(dir) // fails, as intended, if it holds the user's files
+	// A folder with the user's files stays. A link goes with the folder that it leads to.
+	if folder, err := filepath.EvalSymlinks(dir); err == nil && os.Remove(folder) == nil {
+		_ = os.Remove(dir)
+	}
 	b.log().Info("cleaned", "dir", dir)
 	return nil
 }

@@ -129,7 +129,7 @@ func acceptBoard(ctx context.Context, j *job, v acceptInputs) error {
 // acceptPage returns the file of a board's page, which can be written.
 func acceptPage(j *job, b *boards.Board) (string, error) {
 	page := cmp.Or(j.in.Output, accept.PageOf(b, j.Dir))
-	if err := console.CheckEnding("OUTPUT", page, []string{".md"}); err != nil {
+	if err := console.CheckFormat("OUTPUT", page, []string{".md"}); err != nil {
 		return "", err
 	}
 	if err := regularfile.Writable(page); err != nil && !errors.Is(err, fs.ErrNotExist) { // its folder may have to be made

@@ -67,7 +67,7 @@ type callInputs struct {
 	inputs.Dry
 	Image  string `var:"IMAGE"`
 	Output string `var:"OUTPUT" write:".npz"`
-	Trace  string `var:"TRACE"`
+	Trace  string `var:"TRACE" write:"recording"`
 	Func   string `var:"FUNC"`
 	Args   string `var:"ARGS"`
 }

@@ -6,7 +6,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/project"
@@ -50,27 +51,57 @@ func cleanProject(ctx context.Context, j *job, _ cleanInputs) error {
 		}
 	}
 
-	if _, err := os.Stat(in.Project); errors.Is(err, fs.ErrNotExist) {
+	var dirs []string
+	for _, dir := range []string{in.Project, residentFolder(in.Project)} {
+		if project.Exists(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+
+	switch {
+	case len(dirs) == 0:
+		if err := j.builder().Clean(ctx, in.Project, in.Force); err != nil {
+			return err // it is no project
+		}
 		j.Printf("clean: there is no %s", in.Project)
 		j.JSONLine(jsonlines.Clean{Status: jsonlines.StatusUpToDate, Project: in.Project})
 		return nil
-	}
-
-	if j.DryRun {
-		return j.Would("remove %s", in.Project)
+	case j.DryRun:
+		return j.Would("remove %s", strings.Join(dirs, " and "))
 	}
 
 	if err := j.close(); err != nil { // Clean takes the lock itself
 		return err
 	}
-	if err := j.builder().Clean(ctx, in.Project, in.Force); err != nil {
-		if errors.Is(err, project.ErrEdited) {
-			return failure.New(failure.Config, "FORCE=1 removes them too", "%w", err)
+
+	line := jsonlines.Clean{Project: in.Project}
+	for _, dir := range dirs {
+		if err := j.builder().Clean(ctx, dir, in.Force); err != nil {
+			if errors.Is(err, project.ErrEdited) {
+				return failure.New(failure.Config, "FORCE=1 removes them too", "%w", err)
+			}
+			return err
 		}
-		return err
+
+		line.Left = append(line.Left, filesIn(dir)...)
+		j.Printf("clean: removed %s", dir)
 	}
 
-	j.Printf("clean: removed %s", in.Project)
-	j.JSONLine(jsonlines.Clean{Project: in.Project})
+	if len(line.Left) > 0 {
+		j.Printf("clean: left files that are not the project's: %s", strings.Join(line.Left, ", "))
+	}
+	j.JSONLine(line)
 	return nil
+}
+
+// filesIn returns the paths of the files in a folder; none if there is no such folder.
+func filesIn(dir string) (files []string) {
+	// With a separator, it walks the folder that a link leads to.
+	_ = filepath.WalkDir(dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files = append(files, path)
+		}
+		return nil
+	})
+	return files
 }

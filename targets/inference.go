@@ -249,7 +249,7 @@ func prepare(ctx context.Context, j *job) (modelLoad, error) {
 
 	bar := j.Start("build: firmware that stays", 0)
 	// In a folder of its own, so that the project's firmware stays as it is.
-	r, err := j.project.Resident(ctx, j.project.Dir()+".ram", project.Spec{
+	r, err := j.project.Resident(ctx, residentFolder(j.project.Dir()), project.Spec{
 		Board: j.in.Board, Template: j.in.Template,
 	})
 	bar.End()
@@ -260,6 +260,9 @@ func prepare(ctx context.Context, j *job) (modelLoad, error) {
 	i, err := r.Built()
 	return modelLoad{i, r, operators}, err
 }
+
+// residentFolder returns the folder of a project's firmware that stays, into whose RAM models are loaded.
+func residentFolder(project string) string { return project + ".ram" }
 
 // open prepares the model in the firmware of a session.
 func (l modelLoad) open(ctx context.Context, c *connection, m *mlf.Model) (executor.Executor, error) {

@@ -36,7 +36,7 @@ type job struct {
 	device     *device.Device           // nil until attached
 	generates  bool                     // a dry run would have generated it
 	former     boards.Options           // of the project before its last generation, or the defaults
-	trace      *os.File                 // TRACE of a step that records it; nil: none
+	trace      *recording               // TRACE of a step that uses a device; nil: none
 }
 
 // open completes a target's variables, and opens their project if there is one. After a change of a variable it first
@@ -67,14 +67,10 @@ func (j *job) openBy(ctx context.Context, config *boardsmithjson.Config, app str
 		Variables: v, Shelf: c.Env("BOARDSMITH_PATH"), Dir: c.Dir, New: app, Uses: uses, Load: j.load, Fetch: fetcher(ctx, c),
 		Config: config,
 	})
-
-	// TRACE begins, unless an earlier step began it, or the step shows it.
-	if err == nil && j.in.Trace != "" && j.trace == nil && j.Step() != "monitor" && !j.DryRun {
-		if j.trace, err = os.Create(j.Abs(j.in.Trace)); err != nil {
-			return failure.New(failure.Config, "choose a file that can be written", "TRACE: %w", err)
-		}
+	if err != nil {
+		return err
 	}
-	return err
+	return j.CheckReplaced(&j.in.Variables)
 }
 
 // usedOptions returns the options that the inputs' template uses for an app, as inputs.Uses.
@@ -134,9 +130,10 @@ func (j *job) load(in *inputs.Inputs, defaults *boardsmithjson.Choice) (recorded
 // close closes the device and the project, for a target that uses other ones.
 func (j *job) close() error {
 	p, err := j.project, j.detach()
-	if j.trace != nil {
-		err, j.trace = errors.Join(err, j.trace.Close()), nil
+	if j.trace != nil && j.trace.file != nil {
+		err = errors.Join(err, j.trace.file.Close())
 	}
+	j.trace = nil
 
 	j.project, j.unfinished, j.image, j.chosen, j.generates = nil, nil, nil, false, false
 
@@ -252,9 +249,27 @@ func (j *job) desk() *device.Desk {
 		Tool:   findProgram,
 	}
 
-	if j.trace != nil && in.Trace != "" {
+	if in.Trace != "" {
+		// The steps of one project have one recording.
+		j.trace = cmp.Or(j.trace, &recording{path: j.Abs(in.Trace)})
 		desk.Trace = j.trace
 	}
 
 	return desk
+}
+
+// A recording is a file that the first traffic of a link creates: a run that fails earlier keeps the former one.
+type recording struct {
+	path string
+	file *os.File
+}
+
+// Write implements io.Writer.
+func (r *recording) Write(p []byte) (n int, err error) {
+	if r.file == nil {
+		if r.file, err = os.Create(r.path); err != nil {
+			return 0, failure.New(failure.Config, "choose a file that can be written", "TRACE: %w", err)
+		}
+	}
+	return r.file.Write(p)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/internal/format"
 	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/rpc/fault"
@@ -79,7 +80,7 @@ type measureInputs struct {
 	inputs.OfSet
 	inputs.Dry
 	Repeat   int     `var:"REPEAT" range:"1 1000000" else:" is not a number of runs from 1 to 1000000"`
-	Trace    string  `var:"TRACE"`
+	Trace    string  `var:"TRACE" write:"recording"`
 	Expect   string  `var:"EXPECT"`
 	Output   string  `var:"OUTPUT" write:".html .md"`
 	CSV      string  `var:"CSV" write:".csv"`
@@ -403,7 +404,7 @@ func (s *survey) measureModel(ctx context.Context) (*measure.Result, error) {
 
 // readEnergy reads CURRENT.
 func readEnergy(c *console.Console, v measureInputs) (*measure.Energy, error) {
-	f, err := os.Open(c.Abs(v.Current))
+	f, err := regularfile.Open(c.Abs(v.Current))
 	if err != nil {
 		return nil, failure.New(failure.Config, "name a file that can be read", "CURRENT: %w", err)
 	}

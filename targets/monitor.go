@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
@@ -52,12 +53,12 @@ var doMonitor = jobTarget("monitor", "", monitorDevice)
 type monitorInputs struct {
 	inputs.OfModel
 	inputs.OfCall
-	Output     string `var:"OUTPUT"`
+	Output     string `var:"OUTPUT" write:"recording"`
 	Trace      string `var:"TRACE"`
 	Baud       int    `var:"BAUD" range:"1 1e9" else:" is no rate" next:"name the bits a second, as in BAUD=115200"`
 	Reset      bool   `var:"RESET"`
 	Timestamps bool   `var:"TIMESTAMPS"`
-	Log        string `var:"LOG"`
+	Log        string `var:"LOG" write:"log"`
 }
 
 func monitorDevice(ctx context.Context, j *job, v monitorInputs) (err error) {
@@ -106,7 +107,7 @@ func monitorDevice(ctx context.Context, j *job, v monitorInputs) (err error) {
 
 // showTrace shows a recording.
 func showTrace(j *job, name string) error {
-	f, err := os.Open(j.Abs(name))
+	f, err := regularfile.Open(j.Abs(name))
 	if err != nil {
 		next := "record it: TRACE=" + command.Quote(name) + " " + nextstep.Target("run")
 		return failure.New(failure.Config, next, "TRACE: %w", err)
@@ -157,36 +158,11 @@ func openStreams(v monitorInputs, end context.CancelCauseFunc) (s streams, err e
 	if s.log, err = openStream("LOG", v.Log, os.O_APPEND, end); err != nil {
 		return s, err
 	}
-	// OUTPUT is not emptied when it is opened: it may be LOG, which must keep its content.
-	if s.record, err = openStream("OUTPUT", v.Output, 0, end); err == nil && s.record != nil {
-		err = s.begin(v.Output)
-	}
-
-	if err != nil {
+	if s.record, err = openStream("OUTPUT", v.Output, os.O_TRUNC, end); err != nil {
 		return s, errors.Join(err, s.close())
 	}
 
 	return s, nil
-}
-
-// begin empties OUTPUT. Its error is of class config if LOG is the same file.
-func (s streams) begin(output string) error {
-	record, err := s.record.file.Stat()
-	if err != nil || !record.Mode().IsRegular() {
-		return err
-	}
-
-	if s.log != nil {
-		log, err := s.log.file.Stat()
-		if err != nil {
-			return err
-		}
-		if os.SameFile(record, log) {
-			return failure.New(failure.Config, "choose two files", "LOG and OUTPUT are one file: %s", output)
-		}
-	}
-
-	return s.record.explained(s.record.file.Truncate(0))
 }
 
 func openStream(variable, path string, flag int, end context.CancelCauseFunc) (*stream, error) {

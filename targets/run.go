@@ -3,12 +3,9 @@
 package targets
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/boardsmith/boardsmith/examples/samples"
@@ -64,11 +61,11 @@ type runInputs struct {
 	inputs.Repeated
 	Load   string `var:"LOAD"`
 	Output string `var:"OUTPUT" write:".npz"`
-	Trace  string `var:"TRACE"`
+	Trace  string `var:"TRACE" write:"recording"`
 }
 
 func runModel(ctx context.Context, j *job, _ runInputs) (err error) {
-	if err := cmp.Or(checkReplaced(j), checkInput(j)); err != nil { // before the build
+	if err := checkInput(j); err != nil { // before the build
 		return err
 	}
 
@@ -240,7 +237,7 @@ func printOperators(c *console.Console, times []executor.OperatorTime) (lines []
 func modelInputs(j *job, m *mlf.Model) ([]ndarray.Named, string, error) {
 	if samples, err := j.project.Samples(); err != nil || samples != nil {
 		if err == nil && j.in.Input != "" {
-			err = failure.New(failure.Config, "leave INPUT out, or generate the project without FIXED_INPUT",
+			err = failure.New(failure.Config, "leave INPUT out, or "+otherInputs(),
 				"INPUT=%s: the inputs are constants of the firmware", j.in.Input)
 		}
 		return nil, "the firmware's samples", err
@@ -271,34 +268,4 @@ func checkInput(j *job) error {
 	}
 
 	return err
-}
-
-// checkReplaced returns an error if OUTPUT, whatever its path, is a file that is read: the result would replace it.
-func checkReplaced(j *job) error {
-	output, err := os.Stat(j.in.Output)
-	if err != nil {
-		return nil // it does not exist
-	}
-
-	// OUTPUT may be one file in a folder of samples, or the same file by another path.
-	for _, x := range []struct{ variable, path string }{
-		{"INPUT", j.in.Input},
-		{"EXPECT", j.in.Expect},
-		{"LABELS", j.in.Labels},
-	} {
-		files := []string{x.path}
-		entries, _ := os.ReadDir(x.path) // none of a file
-		for _, e := range entries {
-			files = append(files, filepath.Join(x.path, e.Name()))
-		}
-
-		for _, file := range files {
-			if info, err := os.Stat(file); err == nil && os.SameFile(info, output) {
-				return failure.New(failure.Config, "choose another OUTPUT", "OUTPUT=%s is a file of %s=%s, which it would replace",
-					j.in.Output, x.variable, x.path)
-			}
-		}
-	}
-
-	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 	"github.com/boardsmith/boardsmith/internal/format"
+	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -68,7 +69,7 @@ type validateInputs struct {
 	Input  string `var:"INPUT"`
 	Expect string `var:"EXPECT"`
 	Output string `var:"OUTPUT" write:".json"`
-	Trace  string `var:"TRACE"`
+	Trace  string `var:"TRACE" write:"recording"`
 }
 
 func validateModel(ctx context.Context, j *job, v validateInputs) (err error) {
@@ -79,9 +80,6 @@ func validateModel(ctx context.Context, j *job, v validateInputs) (err error) {
 	options.Timeout = j.in.CallTimeout()
 	set, from, err := validationSet(ctx, j) // an error must come before the build
 	if err != nil {
-		return err
-	}
-	if err := checkReplaced(j); err != nil {
 		return err
 	}
 	if j.DryRun {
@@ -146,11 +144,16 @@ func modelToRun(j *job) (*mlf.Model, string, error) {
 	return m, a.Digest, err
 }
 
+// otherInputs is the advice for other inputs than those of the firmware, which generate does not take from a project.
+func otherInputs() string {
+	return "choose another PROJECT, or remove this one first: " + nextstep.Target("clean")
+}
+
 // takesInputs returns an error if the project's firmware has inputs of its own.
 func takesInputs(j *job) error {
 	fixed, err := j.project.Samples()
 	if err == nil && fixed != nil {
-		err = failure.New(failure.Config, "generate the project without FIXED_INPUT",
+		err = failure.New(failure.Config, otherInputs(),
 			"the inputs are constants of the firmware")
 	}
 	return err

@@ -246,7 +246,7 @@ func (t *Tree) Sweep() error {
 }
 
 // CheckFree returns an error for a folder that is neither empty nor a project, which must not be changed. A missing
-// folder may be used.
+// folder may be used, and one with sources alone, which a user has added to a project that Clean then removed.
 func CheckFree(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -264,12 +264,15 @@ func CheckFree(dir string) error {
 
 	for _, e := range entries {
 		// A killed Generate may leave files before there is a project.
-		if !IsOwn(e.Name()) {
+		if !IsOwn(e.Name()) && e.Name() != sourceFolder {
 			return notOurs(dir)
 		}
 	}
 	return nil
 }
+
+// sourceFolder is the folder to which users add sources: a build compiles all in it.
+const sourceFolder = "src"
 
 func notOurs(dir string) error {
 	return failure.New(failure.Config, "choose an empty folder, or one that does not exist yet",

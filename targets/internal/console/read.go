@@ -4,11 +4,7 @@ package console
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -16,9 +12,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
-	"github.com/boardsmith/boardsmith/internal/files/regularfile"
 )
 
 // Read reads variables of the running target into the struct that variables points to. The tags of a field are:
@@ -28,7 +22,7 @@ import (
 //	range    the least and the greatest number
 //	of       the words to choose from
 //	between  what separates the words of a list in place of commas
-//	write    the variable is a file that the target writes: the endings that it may have, or nothing
+//	write    the variable is a file that the target writes: its formats
 //	else     the end of the error for another text: "is not a number of runs"
 //	next     the advice of that error
 //
@@ -78,7 +72,7 @@ func (c *Console) Read(variables any) error {
 			return err
 		}
 	}
-	return nil
+	return c.CheckReplaced(variables)
 }
 
 // Complete sets the variables without a value in the struct that variables points to, from those fields of another
@@ -134,47 +128,8 @@ func checkText(name, text string, tag reflect.StructTag) error {
 			jsonfile.DidYouMean(text, words))
 	}
 
-	if endings, ok := tag.Lookup("write"); ok {
-		return CheckFile(name, text, strings.Fields(endings)...)
+	if formats, ok := tag.Lookup("write"); ok {
+		return CheckFile(name, text, strings.Fields(formats)...)
 	}
 	return nil
-}
-
-// CheckFile checks, before the work, that a variable's file can be written: its folder exists, and takes a new file. An
-// ending, if it has one, must be one of those of the format that is written, if any are named.
-func CheckFile(variable, path string, endings ...string) error {
-	if path == "" {
-		return nil
-	}
-	if err := CheckEnding(variable, path, endings); err != nil {
-		return err
-	}
-
-	folder := filepath.Dir(path)
-	switch info, err := os.Stat(folder); {
-	case errors.Is(err, fs.ErrNotExist):
-		return failure.New(failure.Config, "create it first: mkdir -p "+command.Quote(folder),
-			"%s=%s: the folder %s does not exist", variable, path, folder)
-	case err == nil && !info.IsDir():
-		return failure.New(failure.Config, "choose a file in a folder", "%s=%s: %s is not a folder", variable, path, folder)
-	}
-
-	err := regularfile.Writable(path)
-	switch {
-	case errors.Is(err, regularfile.ErrFolder):
-		return failure.New(failure.Config, "name a file in it", "%s=%s is a folder", variable, path)
-	case err != nil:
-		return failure.New(failure.Config, "choose a file that can be written", "%s=%s: %w", variable, path, err)
-	}
-	return nil
-}
-
-// CheckEnding returns an error for a file of another format than those with the endings.
-func CheckEnding(variable, path string, endings []string) error {
-	end := strings.ToLower(filepath.Ext(path))
-	if end == "" || len(endings) == 0 || slices.Contains(endings, end) {
-		return nil
-	}
-	return failure.New(failure.Config, "choose another ending", "%s=%s: the file is written as %s", variable, path,
-		strings.Join(endings, " or "))
 }

@@ -19,6 +19,9 @@ import (
 // explained in docs/command-line.md and docs/CONTRIBUTING.md.
 var readers = map[string][]string{}
 
+// writers are the variables of the files that each target writes.
+var writers = map[string][]string{}
+
 // every names the variables that all targets read.
 type every struct {
 	JSON    bool   `var:"JSON"`
@@ -37,6 +40,9 @@ func Declare(target string, variables any) {
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(variables)) {
 		if name, ok := f.Tag.Lookup("var"); ok {
 			readers[name] = append(readers[name], target)
+			if _, ok := f.Tag.Lookup("write"); ok {
+				writers[target] = append(writers[target], name)
+			}
 		}
 	}
 }

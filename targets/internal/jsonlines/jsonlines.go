@@ -359,8 +359,9 @@ type Region struct {
 
 // Clean is the line of clean.
 type Clean struct {
-	Status  string `json:"status"`
-	Project string `json:"project"`
+	Status  string   `json:"status"`
+	Project string   `json:"project"`
+	Left    []string `json:"left,omitempty"` // files that are not the project's
 }
 
 // Board is a line of boards.
