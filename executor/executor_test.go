@@ -388,7 +388,7 @@ func TestGraphs(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if err := e.Close(ctx); err != nil {
+			if err := errors.Join(e.Close(ctx), e.Close(ctx)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -419,7 +419,7 @@ func TestExecutorsRunConcurrently(t *testing.T) {
 					return
 				}
 			}
-			if err := e.Close(ctx); err != nil {
+			if err := errors.Join(e.Close(ctx), e.Close(ctx)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -440,6 +440,7 @@ func TestOneAOTExecutor(t *testing.T) {
 			!strings.Contains(failure.Next(err), "close the other executor") {
 			t.Errorf("the second: class %s, next %q, %v", failure.Of(err), failure.Next(err), err)
 		}
+		testkit.Must(t, e.Close(ctx))
 		testkit.Must(t, e.Close(ctx))
 	}
 }

@@ -92,7 +92,7 @@ func readArchive(r io.ReaderAt, size int64, most limits) ([]Named, error) {
 		return nil, fmt.Errorf("%d arrays, more than %d", len(z.File), maxMembers)
 	}
 
-	var arrays []Named
+	arrays := []Named{} // also of an empty archive: nil is none
 	seen := map[string]bool{}
 	left := most
 	for _, f := range z.File {

@@ -145,17 +145,18 @@ func (m Module) Check(ctx context.Context) error {
 	return m.session.checkModule(m)
 }
 
-// Free frees the module on the device. It does nothing for the system library or after a reset of the device.
+// Free frees the module on the device. It does nothing for the system library, after a reset of the device, or again.
 func (m Module) Free(ctx context.Context) error {
 	if err := m.enter(ctx); err != nil {
 		return err
 	}
 	defer m.session.leave()
 
+	_, live := m.session.objects[m]
 	delete(m.session.objects, m)
 
 	// A reset has freed it, and its handle may now be another module's.
-	if m.epoch != m.session.epoch {
+	if !live || m.epoch != m.session.epoch {
 		return nil
 	}
 	return m.free(ctx)

@@ -252,3 +252,22 @@ func TestInvalidSamplesEndSession(t *testing.T) {
 		})
 	}
 }
+
+// A countingLink is a transport that counts calls of Close.
+type countingLink struct {
+	rpc.Transport
+	closed int
+}
+
+func (l *countingLink) Close() error { l.closed++; return nil }
+
+// TestSecondCloseClosesNothing: a deferred Close may follow another one.
+func TestSecondCloseClosesNothing(t *testing.T) {
+	link := &countingLink{}
+	s := rpc.New(link, rpc.Options{})
+	must(t, s.Close(t.Context()))
+	must(t, s.Close(t.Context()))
+	if link.closed != 1 {
+		t.Errorf("closed %d times", link.closed)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -48,6 +49,7 @@ type Session struct {
 	loaded  map[object]codeRange // uploaded modules
 	samples int                  // of the last Module.Time
 	clock   Clock                // of SetClock
+	unlink  func() error         // closes the transport, once
 }
 
 // An object is something on the device that a request frees.
@@ -59,6 +61,7 @@ type object interface {
 func New(t Transport, o Options) *Session {
 	s := &Session{objects: map[object]int{}, loaded: map[object]codeRange{}}
 	s.transport, s.timeout, s.log, s.turn = t, o.Timeout, o.Log, make(chan struct{}, 1)
+	s.unlink = sync.OnceValue(t.Close)
 	s.names, s.handles, s.returned = map[uint32]string{}, map[string]uint64{}, map[string]bool{}
 	s.explain, s.locate = o.Explain, o.Locate
 	s.onReset, s.revive = s.forget, s.reviveRequest
@@ -154,10 +157,11 @@ func (s *Session) track(o object) {
 }
 
 // Close frees the session's objects on the device, newest first, and closes the transport. If the session is
-// broken, or busy until ctx ends, Close only closes the transport; in the latter case it returns ctx's error.
+// broken, or busy until ctx ends, Close only closes the transport; in the latter case it returns ctx's error. A second
+// Close returns the transport's error again.
 func (s *Session) Close(ctx context.Context) error {
 	if err := s.await(ctx); err != nil {
-		return errors.Join(err, s.transport.Close())
+		return errors.Join(err, s.unlink())
 	}
 	defer s.leave()
 
@@ -168,7 +172,7 @@ func (s *Session) Close(ctx context.Context) error {
 		s.broken = failure.Errorf(failure.Config, "the session was closed")
 	}
 
-	return errors.Join(err, s.transport.Close())
+	return errors.Join(err, s.unlink())
 }
 
 // freeAll frees all objects, and continues after those that the device does not free.

@@ -13,7 +13,8 @@ import (
 // CandidateOf returns the candidate of an archive that holds one operator, as AutoTVM exports them (mlf.md §4). inputs
 // and want are arrays of the inputs and of the expected outputs, assigned by name if a name is that of an argument,
 // else in order. By name, an input without an array starts as zero, and an output without one is not compared; in
-// order, there must be one for each. Types and shapes must be those of the arguments. Errors are of class config.
+// order, there must be one for each; nil is none at all. Types and shapes must be those of the arguments. Errors are of
+// class config.
 func CandidateOf(id string, archive *mlf.Archive, inputs, want []ndarray.Named) (Candidate, error) {
 	if err := checkID(id); err != nil {
 		return Candidate{}, err

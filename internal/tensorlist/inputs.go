@@ -48,20 +48,21 @@ func CheckInputs(m *mlf.Model, arrays []ndarray.Named) error {
 	return nil
 }
 
-// CheckInput returns an error of class config unless an array has the type and shape of an input.
+// CheckInput returns an error of class config unless an array has the type and shape of an input (mlf.Tensor.Dims).
 func CheckInput(want mlf.Tensor, a *ndarray.Array) error {
 	if err := a.Check(); err != nil {
 		return failure.Errorf(failure.Config, "input %q: %w", want.Name, err)
 	}
 
-	if a.DType == want.DType && slices.Equal(a.Shape, want.Shape) {
+	dims := want.Dims()
+	if a.DType == want.DType && slices.Equal(a.Shape, dims) {
 		return nil
 	}
 
-	shape := ndarray.ShapeString(want.Shape)
+	shape := ndarray.ShapeString(dims)
 	next := fmt.Sprintf("convert it first, in Python: x.astype(%q).reshape(%s)", want.DType, shape)
 	// Data of another size cannot be converted.
-	if bytes, err := ndarray.Bytes(want.DType, want.Shape); err != nil || a.Len()*want.DType.Size() != bytes {
+	if bytes, err := ndarray.Bytes(want.DType, dims); err != nil || a.Len()*want.DType.Size() != bytes {
 		next = "give one sample of this shape; " + nextstep.Target("validate") + " runs several"
 	}
 
@@ -75,7 +76,7 @@ func RandomInputs(m *mlf.Model, seed uint64) ([]ndarray.Named, error) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	var arrays []ndarray.Named
 	for _, t := range m.Inputs {
-		a, err := ndarray.New(t.DType, t.Shape...)
+		a, err := ndarray.New(t.DType, t.Dims()...)
 		if err != nil {
 			return nil, fmt.Errorf("input %q: %w", t.Name, err)
 		}

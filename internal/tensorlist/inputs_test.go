@@ -53,6 +53,22 @@ func TestCheckInputs(t *testing.T) {
 	}
 }
 
+// TestUnknownShape: data of an input whose shape is unknown has one axis, as on the device.
+func TestUnknownShape(t *testing.T) {
+	in := mlf.Tensor{Name: "x", DType: ndarray.DType{Code: ndarray.Int, Bits: 16, Lanes: 1}, Bytes: 128}
+	arrays, err := RandomInputs(&mlf.Model{Inputs: []mlf.Tensor{in}}, 1)
+	if err != nil || !slices.Equal(arrays[0].Shape, []int64{64}) {
+		t.Fatalf("%v, %v", arrays, err)
+	}
+	if err := CheckInput(in, arrays[0].Array); err != nil {
+		t.Error(err)
+	}
+	arrays[0].Array.Shape = []int64{8, 8}
+	if err := CheckInput(in, arrays[0].Array); !strings.Contains(failure.Next(err), "reshape((64,))") {
+		t.Errorf("%v: %s", err, failure.Next(err))
+	}
+}
+
 // TestCheckNames: a mapping of an array that no file has is an error, with the nearest one.
 func TestCheckNames(t *testing.T) {
 	err := CheckNames(map[string]string{"featurs": "x"}, []string{"features"})

@@ -47,7 +47,7 @@ func Lookup(kind string, tensors []mlf.Tensor, name string) (int, error) {
 
 // Assign returns the array of each tensor; nil for one without. If a name of an array is that of a tensor or of one of
 // others, which have no arrays here, all are names of tensors. Else there is one array for each tensor, in their order;
-// or there is none at all. Types and shapes must be equal. kind, "input" or "output", is for the error, of class
+// or arrays is nil. Types and shapes must be equal. kind, "input" or "output", is for the error, of class
 // config.
 func Assign(kind string, tensors, others []mlf.Tensor, arrays []ndarray.Named) ([]*ndarray.Array, error) {
 	has := func(tensors []mlf.Tensor, name string) bool {
@@ -59,7 +59,7 @@ func Assign(kind string, tensors, others []mlf.Tensor, arrays []ndarray.Named) (
 		return has(tensors, a.Name) || has(others, a.Name)
 	})
 
-	if !byName && len(arrays) > 0 && len(arrays) != len(tensors) {
+	if !byName && arrays != nil && len(arrays) != len(tensors) {
 		var list []string
 		for _, t := range tensors {
 			list = append(list, t.String())

@@ -32,7 +32,7 @@ func checkFlags(flags []string) error {
 		option := boards.Options{OperatorFlags: flag}.OperatorFlagsOf("")
 		if !ownFlag.MatchString(flag) && !slices.Equal(option, []string{flag}) {
 			return failure.New(failure.Config, "leave it out; a header is found that is among the files, or a library's",
-				"operators: flag %q is neither -O…, -f…, -m…, -IFOLDER, -DNAME=VALUE nor --param=P=NUMBER", flag)
+				"operators: flag %q is neither -O…, -f… without a comma, -m…, -IFOLDER, -DNAME=VALUE nor --param=P=NUMBER", flag)
 		}
 	}
 	return nil

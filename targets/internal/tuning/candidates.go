@@ -26,7 +26,7 @@ import (
 type archives struct {
 	folder       string
 	names        []string
-	inputs, want []ndarray.Named // of every archive; want may be empty
+	inputs, want []ndarray.Named // of every archive; nil: none
 	best         int             // number of candidates to confirm in flash
 }
 
@@ -168,7 +168,7 @@ func (t *Job) concludeArchives(a archives, kinds []string, done []tune.Result, b
 	}
 
 	if bad > 0 {
-		return failure.New(failure.Config, "after they are corrected, the same command measures them",
+		return failure.New(failure.Config, "correct them, or INPUT and EXPECT; the same command measures them then",
 			"%s: %d of %d archives not measured", a.folder, bad, len(a.names))
 	}
 

@@ -27,6 +27,10 @@ func (t *Job) readRemotes() error {
 		return nil
 	}
 
+	if _, err := trackerHost(t.Tracker); err != nil {
+		return err
+	}
+
 	keys := strings.Split(t.Key, ",")
 	switch {
 	case t.Key == "":

@@ -227,11 +227,9 @@ func (t *Job) checkTracker(tracker, host string) error {
 		return nil
 	}
 
-	at, port, err := net.SplitHostPort(tracker)
-	number, numberErr := strconv.ParseUint(port, 10, 16)
-	if err := cmp.Or(err, numberErr); err != nil || number == 0 || at == "" {
-		return failure.New(failure.Config, "name the tracker's host and port, as in TRACKER=127.0.0.1:9190",
-			"TRACKER=%s is no address", tracker)
+	at, err := trackerHost(tracker)
+	if err != nil {
+		return err
 	}
 
 	if isLoopback(host) && !isLoopback(at) {
@@ -239,6 +237,17 @@ func (t *Job) checkTracker(tracker, host string) error {
 			"clients reach", host)
 	}
 	return nil
+}
+
+// trackerHost returns the host of a tracker's address.
+func trackerHost(tracker string) (string, error) {
+	at, port, err := net.SplitHostPort(tracker)
+	number, numberErr := strconv.ParseUint(port, 10, 16)
+	if err := cmp.Or(err, numberErr); err != nil || number == 0 || at == "" {
+		return "", failure.New(failure.Config, "name the tracker's host and port, as in TRACKER=127.0.0.1:9190",
+			"TRACKER=%s is no address", tracker)
+	}
+	return at, nil
 }
 
 func isLoopback(host string) bool {
