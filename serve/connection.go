@@ -16,11 +16,12 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardclient"
 )
 
 // The numbers that begin the handshake.
 const (
-	magic       = 0xFF271
+	magic       = boardclient.Magic
 	keyMismatch = 0xFF273
 )
 
@@ -31,9 +32,9 @@ const (
 	writeTimeout = 60 * time.Second
 	leaveTimeout = 500 * time.Millisecond // for replies to a client that sends no more
 	lossTimeout  = 15 * time.Second       // for a client's computer to acknowledge data, or a probe of an idle connection
-	maxKey       = 1 << 10
+	maxKey       = boardclient.MaxKey
 	maxPackets   = 1 << 10 // that a client sends ahead of their replies
-	protocol     = "0.8.0" // of InitServer, in each version
+	protocol     = boardclient.Protocol
 )
 
 // detectLoss ends the connection of a client whose computer has lost its power or its network, so that reads fail. A

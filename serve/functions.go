@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardclient"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -40,10 +41,10 @@ var ownFunctions = map[string]ownFunction{
 	systemLibName:                           systemLib,
 	"ffi.SystemLib":                         systemLib,
 
-	describeName: ofPlace(describe),
-	prepareName:  ofPlace(prepare, tvmrpc.TypeStr, tvmrpc.TypeBytes),
-	resetName:    ofPlace(reset, tvmrpc.TypeInt),
-	linkName:     ofPlace(openLink),
+	boardclient.DescribeName: ofPlace(describe),
+	boardclient.PrepareName:  ofPlace(prepare, tvmrpc.TypeStr, tvmrpc.TypeBytes),
+	boardclient.ResetName:    ofPlace(reset, tvmrpc.TypeInt),
+	boardclient.LinkName:     ofPlace(openLink),
 }
 
 // boardNames maps functions to those of boards that do the same.

@@ -9,13 +9,14 @@ import (
 	"sync"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/nextstep"
+	"github.com/boardsmith/boardsmith/internal/boardclient"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// A Place is a Board that also runs firmware of a client, which uses Dial. After Prepare, Reset or Link, the methods of
-// Board other than Release and Close follow only Release. The caller has closed the link before any other call.
+// A Place is a Board that also runs firmware of a client: a run of package tune with tune.Remote. After Prepare, Reset
+// or Link, the methods of Board other than Release and Close follow only Release. The caller has closed the link before
+// any other call.
 type Place interface {
 	Board
 
@@ -28,52 +29,6 @@ type Place interface {
 	Reset(ctx context.Context, try int) error
 	// Link opens the byte link of the image that Prepare put onto the board. The caller closes it.
 	Link(ctx context.Context) (transport.Link, error)
-}
-
-// The names of the functions.
-const (
-	describeName = "boardsmith.place.describe"
-	prepareName  = "boardsmith.place.prepare"
-	resetName    = "boardsmith.place.reset"
-	linkName     = "boardsmith.place.link"
-)
-
-// The codes of packets that have no reply: bytes of the link, in both directions, and the end of the board's link, with
-// a placeReply.
-const (
-	codeLinkBytes tvmrpc.Code = 0x4253_0001
-	codeLinkEnd   tvmrpc.Code = 0x4253_0002
-)
-
-// linkChunk is the size in bytes of the longest packet of a link: even a slow link takes it within writeTimeout.
-const linkChunk = 16 << 10
-
-// A placeReply is the result of each function, in JSON.
-type placeReply struct {
-	Result json.RawMessage `json:"result,omitempty"`
-	Error  string          `json:"error,omitempty"` // "": none
-	Class  failure.Class   `json:"class,omitempty"`
-	Next   string          `json:"next,omitempty"` // advice, in the notation of package failure
-}
-
-// A linkFacts is the result of linkName.
-type linkFacts struct {
-	Lossy   bool `json:"lossy,omitempty"`
-	Bounded bool `json:"bounded,omitempty"`
-}
-
-func newPlaceReply(result json.RawMessage, err error) string {
-	r := placeReply{Result: result}
-	if err != nil {
-		next := failure.NextFor(err, nextstep.Option, nextstep.Target)
-		r = placeReply{Error: err.Error(), Class: failure.Of(err), Next: next}
-	}
-
-	text, err := json.Marshal(r)
-	if err != nil {
-		text, _ = json.Marshal(placeReply{Error: err.Error(), Class: failure.Internal}) // of texts
-	}
-	return string(text)
 }
 
 // A placeFunction is a function of a Place.
@@ -91,13 +46,13 @@ func ofPlace(f placeFunction, types ...tvmrpc.TypeCode) ownFunction {
 		if !ok {
 			// A result, not an Exception, so that the client gets the error's class.
 			err := failure.Errorf(failure.Config, "firmware of a client cannot run on this board")
-			return resultReply(tvmrpc.TypeStr, tvmrpc.Text(newPlaceReply(nil, err))), nil
+			return resultReply(tvmrpc.TypeStr, tvmrpc.Text(boardclient.NewReply(nil, err))), nil
 		}
 
 		ctx, done := q.limitLoad(ctx)
 		defer done()
 		result, err := f(ctx, q, p, args)
-		return resultReply(tvmrpc.TypeStr, tvmrpc.Text(newPlaceReply(result, err))), nil
+		return resultReply(tvmrpc.TypeStr, tvmrpc.Text(boardclient.NewReply(result, err))), nil
 	}
 }
 
@@ -126,7 +81,7 @@ func openLink(ctx context.Context, q *session, p Place, _ []tvmrpc.Value) (json.
 	q.server.o.emit(Event{Client: q.client, Text: "measuring"})
 	q.link = &placeLink{Link: link}
 	bounded, ok := link.(interface{ Bounded() bool })
-	return json.Marshal(linkFacts{Lossy: link.Lossy(), Bounded: ok && bounded.Bounded()})
+	return json.Marshal(boardclient.LinkFacts{Lossy: link.Lossy(), Bounded: ok && bounded.Bounded()})
 }
 
 // takePlace ends the session's earlier use of the board: TVM's requests fail from now on.
@@ -174,7 +129,7 @@ func (q *session) forward(ctx context.Context) {
 
 	q.server.goroutines.Go(func() {
 		defer close(done)
-		buf := make([]byte, linkChunk)
+		buf := make([]byte, boardclient.LinkChunk)
 		for {
 			n, err := l.Read(ctx, buf)
 			switch {
@@ -183,7 +138,7 @@ func (q *session) forward(ctx context.Context) {
 			case err != nil:
 				q.sendEnd(l, err)
 				return
-			case q.send(linkPacket(codeLinkBytes, buf[:n])) != nil:
+			case q.send(boardclient.LinkPacket(boardclient.CodeLinkBytes, buf[:n])) != nil:
 				_ = q.conn.Close() // an unknown part was sent
 				return
 			}
@@ -194,24 +149,10 @@ func (q *session) forward(ctx context.Context) {
 // sendEnd tells the client that the link has ended, once.
 func (q *session) sendEnd(l *placeLink, err error) {
 	l.end.Do(func() {
-		if q.send(linkPacket(codeLinkEnd, []byte(newPlaceReply(nil, err)))) != nil {
+		if q.send(boardclient.LinkPacket(boardclient.CodeLinkEnd, []byte(boardclient.NewReply(nil, err)))) != nil {
 			_ = q.conn.Close()
 		}
 	})
-}
-
-// linkBytes returns the bytes of a packet for the link; false for another packet.
-func linkBytes(msg []byte) ([]byte, bool) {
-	const head = 12
-	if len(msg) < head || tvmrpc.Code(le.Uint32(msg[8:])) != codeLinkBytes {
-		return nil, false
-	}
-	return msg[head:], true
-}
-
-func linkPacket(code tvmrpc.Code, data []byte) []byte {
-	msg := le.AppendUint64(make([]byte, 0, 12+len(data)), uint64(4+len(data)))
-	return append(le.AppendUint32(msg, uint32(code)), data...)
 }
 
 // writeLink writes bytes of the client to the link; without one, to nowhere: it may have ended meanwhile.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardclient"
 	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/trackertest"
@@ -101,9 +102,9 @@ func startPlace(t *testing.T, key string) (*placeBoard, *trackertest.Tracker) {
 	return b, k
 }
 
-func dial(t *testing.T, k *trackertest.Tracker, key string) *serve.Client {
+func dial(t *testing.T, k *trackertest.Tracker, key string) *boardclient.Client {
 	t.Helper()
-	c, err := serve.Dial(t.Context(), k.Address(), key, 1)
+	c, err := boardclient.Dial(t.Context(), k.Address(), key, 1)
 	testkit.Must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
@@ -247,7 +248,7 @@ func TestPlaceRefusals(t *testing.T) {
 			c.Close()
 		}
 	}()
-	_, err = serve.Keys(t.Context(), other.Addr().String())
+	_, err = boardclient.Keys(t.Context(), other.Addr().String())
 	wantError(t, err, failure.Config, "is no tracker of TVM")
 	accepted := "71f20f00 07000000 7365727665723a "
 	for name, c := range map[string]struct {
@@ -273,7 +274,7 @@ func TestPlaceRefusals(t *testing.T) {
 			k, l := trackertest.Start(t), sender(t, c.sends)
 			k.Offer("any", l)
 			ctx := testkit.Context(t)
-			_, err := serve.Dial(ctx, k.Address(), "any", 1)
+			_, err := boardclient.Dial(ctx, k.Address(), "any", 1)
 			wantError(t, err, c.want)
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardclient"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/serve"
 )
@@ -37,12 +38,12 @@ func TestPlaceAtTVMsTracker(t *testing.T) {
 			serveAt(t, b, host, serve.Options{Key: "kiln", Tracker: tracker})
 			awaitKeys(t, tracker, "stock", "kiln")
 			for range 2 {
-				_, err := serve.Dial(t.Context(), tracker, "stock", 1)
+				_, err := boardclient.Dial(t.Context(), tracker, "stock", 1)
 				if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "boardsmith.place.describe") {
 					t.Errorf("TVM's server: %v\n%s", err, out)
 				}
 			}
-			c, err := serve.Dial(t.Context(), tracker, "kiln", 1)
+			c, err := boardclient.Dial(t.Context(), tracker, "kiln", 1)
 			testkit.Must(t, err)
 			defer c.Close()
 			_, err = c.Prepare(t.Context(), nil, []byte("image"))
@@ -53,10 +54,10 @@ func TestPlaceAtTVMsTracker(t *testing.T) {
 			// A client that waits until its context ends leaves nothing that the next one would wait for.
 			short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
-			_, err = serve.Dial(short, tracker, "kiln", 1)
+			_, err = boardclient.Dial(short, tracker, "kiln", 1)
 			wantError(t, err, failure.Timeout)
 			testkit.Must(t, c.Close())
-			c, err = serve.Dial(t.Context(), tracker, "kiln", 1)
+			c, err = boardclient.Dial(t.Context(), tracker, "kiln", 1)
 			testkit.Must(t, err)
 			testkit.Must(t, c.Close())
 		})
@@ -75,13 +76,13 @@ func TestPriority(t *testing.T) {
 			tracker := net.JoinHostPort(host, port)
 			b := &placeBoard{board: &board{t: t}, end: make(chan error)}
 			serveAt(t, b, host, serve.Options{Key: key, Tracker: tracker})
-			holder, err := serve.Dial(t.Context(), tracker, key, 1)
+			holder, err := boardclient.Dial(t.Context(), tracker, key, 1)
 			testkit.Must(t, err)
 			priorities := []int{1, 2, 1, 3, 2}
 			served := make(chan int, len(priorities))
 			for n, priority := range priorities {
 				go func() {
-					c, err := serve.Dial(t.Context(), tracker, key, priority)
+					c, err := boardclient.Dial(t.Context(), tracker, key, priority)
 					if err == nil {
 						served <- n
 						err = c.Close()
@@ -127,7 +128,7 @@ func awaitPending(t *testing.T, tracker, key string, n int) {
 func awaitKeys(t *testing.T, tracker string, keys ...string) {
 	t.Helper()
 	for range 600 {
-		all, err := serve.Keys(t.Context(), tracker)
+		all, err := boardclient.Keys(t.Context(), tracker)
 		testkit.Must(t, err)
 		missing := 0
 		for _, key := range keys {

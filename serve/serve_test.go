@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardclient"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
@@ -624,18 +625,6 @@ func TestContexts(t *testing.T) {
 		"Board.Release": func(ctx context.Context) error {
 			return errors.Join(b.Release(ctx), failure.Stopped(ctx, "released"))
 		},
-		"Dial": func(ctx context.Context) error { _, err := serve.Dial(ctx, k.Address(), "kiln", 1); return err },
-		"Keys": func(ctx context.Context) error { _, err := serve.Keys(ctx, k.Address()); return err },
-		"Client.Describe": func(ctx context.Context) error {
-			_, err := dial(t, k, "kiln").Describe(ctx)
-			return err
-		},
-		"Client.Prepare": func(ctx context.Context) error {
-			_, err := dial(t, k, "kiln").Prepare(ctx, nil, nil)
-			return err
-		},
-		"Client.Reset": func(ctx context.Context) error { return dial(t, k, "kiln").Reset(ctx, 1) },
-		"Client.Link":  func(ctx context.Context) error { _, err := dial(t, k, "kiln").Link(ctx); return err },
 		"Place.Prepare": func(ctx context.Context) error {
 			_, err := place.Prepare(ctx, nil, nil)
 			return errors.Join(err, failure.Stopped(ctx, "prepared"))
@@ -652,5 +641,19 @@ func TestContexts(t *testing.T) {
 			testkit.Must(t, err)
 			return errors.Join(serve.Serve(ctx, l, b, serve.Options{}), failure.Stopped(ctx, "served"))
 		},
+	})
+	failuretest.EndedCalls(t, failuretest.Calls{
+		"Dial": func(ctx context.Context) error { _, err := boardclient.Dial(ctx, k.Address(), "kiln", 1); return err },
+		"Keys": func(ctx context.Context) error { _, err := boardclient.Keys(ctx, k.Address()); return err },
+		"Client.Describe": func(ctx context.Context) error {
+			_, err := dial(t, k, "kiln").Describe(ctx)
+			return err
+		},
+		"Client.Prepare": func(ctx context.Context) error {
+			_, err := dial(t, k, "kiln").Prepare(ctx, nil, nil)
+			return err
+		},
+		"Client.Reset": func(ctx context.Context) error { return dial(t, k, "kiln").Reset(ctx, 1) },
+		"Client.Link":  func(ctx context.Context) error { _, err := dial(t, k, "kiln").Link(ctx); return err },
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardclient"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
@@ -121,7 +122,7 @@ func seconds(d time.Duration) string {
 
 // respond carries out a request and returns the reply.
 func (q *session) respond(ctx context.Context, msg []byte) ([]byte, error) {
-	if data, ok := linkBytes(msg); ok {
+	if data, ok := boardclient.LinkBytes(msg); ok {
 		q.writeLink(ctx, data)
 		return nil, nil
 	}

@@ -3,33 +3,21 @@
 package serve
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardclient"
 )
 
 const (
-	trackerMagic  = 0x2F271
-	trackerWait   = 10 * time.Second // for a reply
-	trackerRetry  = time.Second      // between connections
-	idlePoll      = 2 * time.Second
-	absences      = 4       // polls without our key until it is replaced
-	maxTrackerMsg = 1 << 20 // of a reply
-
-	codePut     = 3
-	codeRequest = 4
-	codeUpdate  = 5
-	codeSummary = 6
-	codePending = 7
+	trackerRetry = time.Second // between connections
+	idlePoll     = 2 * time.Second
+	absences     = 4 // polls without our key until it is replaced
 )
 
 // keys holds the key that the next client must have. Many goroutines may use it.
@@ -126,7 +114,7 @@ func (s *server) offer(ctx context.Context, at net.Addr, joined func()) error {
 	if err != nil {
 		return err
 	}
-	defer t.close()
+	defer t.Close()
 
 	joined()
 	for {
@@ -138,7 +126,7 @@ func (s *server) offer(ctx context.Context, at net.Addr, joined func()) error {
 			continue
 		}
 
-		if err := t.request(nil, codePut, s.o.Key, []any{port(at), key}, orNull(s.o.Address)); err != nil {
+		if err := t.Request(nil, boardclient.CodePut, s.o.Key, []any{port(at), key}, orNull(s.o.Address)); err != nil {
 			return err
 		}
 		if err := s.watch(ctx, t, key); err != nil {
@@ -148,13 +136,13 @@ func (s *server) offer(ctx context.Context, at net.Addr, joined func()) error {
 }
 
 // watch returns when the key is in use, or was handed out and not used.
-func (s *server) watch(ctx context.Context, t *tracker, key string) error {
+func (s *server) watch(ctx context.Context, t *boardclient.Tracker, key string) error {
 	for missing := 0; missing < absences; {
 		if err := s.waitEnded(ctx, time.After(idlePoll)); err != nil || !s.keys.holds(key) {
 			return err
 		}
 
-		pending, err := t.pending()
+		pending, err := t.Pending()
 		if err != nil {
 			return err
 		}
@@ -177,128 +165,19 @@ func (s *server) waitEnded(ctx context.Context, timer <-chan time.Time) error {
 	return ctx.Err()
 }
 
-// A tracker is a connection to TVM's tracker. One goroutine uses it.
-type tracker struct {
-	conn net.Conn
-	stop func() bool
-}
-
-// dialTracker connects to a tracker. The connection ends with ctx.
-func dialTracker(ctx context.Context, address string) (*tracker, error) {
-	d := net.Dialer{Timeout: trackerWait}
-	conn, err := d.DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, failure.Errorf(failure.Transport, "%w", err)
-	}
-
-	t := &tracker{conn, context.AfterFunc(ctx, func() { _ = conn.Close() })}
-	if err := t.greet(); err != nil {
-		t.close()
-		return nil, err
-	}
-	return t, nil
-}
-
 // dialTracker connects to the tracker as the server of a board.
-func (s *server) dialTracker(ctx context.Context, at net.Addr) (*tracker, error) {
-	t, err := dialTracker(ctx, s.o.Tracker)
+func (s *server) dialTracker(ctx context.Context, at net.Addr) (*boardclient.Tracker, error) {
+	t, err := boardclient.DialTracker(ctx, s.o.Tracker)
 	if err != nil {
 		return nil, err
 	}
 
 	info := map[string]any{"key": "server:" + s.o.Key, "addr": []any{orNull(s.o.Address), port(at)}}
-	if err := t.request(nil, codeUpdate, info); err != nil {
-		t.close()
+	if err := t.Request(nil, boardclient.CodeUpdate, info); err != nil {
+		t.Close()
 		return nil, err
 	}
 	return t, nil
-}
-
-func (t *tracker) close() {
-	t.stop()
-	_ = t.conn.Close()
-}
-
-// greet makes the handshake.
-func (t *tracker) greet() error {
-	if err := t.conn.SetDeadline(time.Now().Add(trackerWait)); err != nil {
-		return err
-	}
-	if _, err := t.conn.Write(le.AppendUint32(nil, trackerMagic)); err != nil {
-		return err
-	}
-
-	var reply [4]byte
-	if _, err := io.ReadFull(t.conn, reply[:]); err != nil {
-		return err
-	}
-	if le.Uint32(reply[:]) != trackerMagic {
-		return failure.Errorf(failure.Config, "%v is no tracker of TVM", t.conn.RemoteAddr())
-	}
-	return nil
-}
-
-// pending lists the keys of this connection that were not handed out.
-func (t *tracker) pending() (all []string, err error) {
-	err = t.request(&all, codePending)
-	return all, err
-}
-
-// request sends a message and decodes the reply into result; nil: the reply must be 0.
-func (t *tracker) request(result any, message ...any) error {
-	text, err := json.Marshal(message)
-	if err != nil {
-		return err
-	}
-
-	reply, err := t.exchange(text, time.Now().Add(trackerWait))
-	if err != nil {
-		return err
-	}
-
-	if result == nil {
-		if string(bytes.TrimSpace(reply)) != "0" {
-			return failure.Errorf(failure.Transport, "the tracker answered %.100q to %s", reply, text)
-		}
-		return nil
-	}
-
-	if err := json.Unmarshal(reply, result); err != nil {
-		return failure.Errorf(failure.Transport, "the tracker answered %.100q to %s", reply, text)
-	}
-	return nil
-}
-
-// exchange sends a message and returns the reply, which must arrive before a time; the zero time: no limit.
-func (t *tracker) exchange(text []byte, before time.Time) ([]byte, error) {
-	if err := t.conn.SetWriteDeadline(time.Now().Add(trackerWait)); err != nil {
-		return nil, err
-	}
-	if _, err := t.conn.Write(append(le.AppendUint32(nil, uint32(len(text))), text...)); err != nil {
-		return nil, err
-	}
-
-	if err := t.conn.SetReadDeadline(before); err != nil {
-		return nil, err
-	}
-	return t.receive()
-}
-
-func (t *tracker) receive() ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(t.conn, head[:]); err != nil {
-		return nil, err
-	}
-
-	n := le.Uint32(head[:])
-	if n > maxTrackerMsg {
-		return nil, failure.Errorf(failure.Transport, "the tracker sent a message of %d bytes", n)
-	}
-
-	// Memory is allocated for bytes that arrive, not for the announced length.
-	var msg bytes.Buffer
-	_, err := io.CopyN(&msg, t.conn, int64(n))
-	return msg.Bytes(), err
 }
 
 func orNull(s string) any {

@@ -100,7 +100,7 @@ var exportedNames = map[string]int{
 	"project/templatecheck": 4,
 	"rpc":                   23,
 	"rpc/fault":             15,
-	"serve":                 8,
+	"serve":                 5,
 	"templates":             2,
 	"transport":             19,
 	"tune":                  27,

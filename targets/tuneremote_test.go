@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/boardclient"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/trackertest"
-	"github.com/boardsmith/boardsmith/serve"
 )
 
 // TestTuneAtATracker measures on boards of two other processes, as typed.
@@ -31,7 +31,7 @@ func TestTuneAtATracker(t *testing.T) {
 		}()
 	}
 	waitFor(t, "two boards at the tracker", func() bool {
-		keys, err := serve.Keys(t.Context(), k.Address())
+		keys, err := boardclient.Keys(t.Context(), k.Address())
 		testkit.Must(t, err)
 		return keys["host"] == 2
 	})

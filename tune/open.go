@@ -9,8 +9,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardclient"
 	"github.com/boardsmith/boardsmith/internal/nextstep"
-	"github.com/boardsmith/boardsmith/serve"
 )
 
 // OpenRun opens a new run, or continues the one in the folder. Each word of boards is a place to measure: the name of a
@@ -92,7 +92,7 @@ func (r *Run) start(ctx, boardsCtx context.Context, words []string) error {
 
 // newSupply checks that a tracker has boards of a key, and builds their firmware.
 func (r *Run) newSupply(ctx context.Context, remote Remote) (*supply, error) {
-	keys, err := serve.Keys(ctx, remote.Tracker)
+	keys, err := boardclient.Keys(ctx, remote.Tracker)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/serve"
+	"github.com/boardsmith/boardsmith/internal/boardclient"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -84,7 +84,7 @@ func (s *supply) follow(ctx context.Context) {
 			return
 		}
 
-		keys, err := serve.Keys(ctx, s.remote.Tracker)
+		keys, err := boardclient.Keys(ctx, s.remote.Tracker)
 		if ctx.Err() != nil {
 			return
 		}
@@ -142,9 +142,9 @@ func (s *supply) use(n int) {
 type remotePlace struct {
 	attached
 	supply *supply
-	name   string        // while it waits for a board
-	client *serve.Client // nil: no board is in use
-	keeps  bool          // the device keeps its image
+	name   string              // while it waits for a board
+	client *boardclient.Client // nil: no board is in use
+	keeps  bool                // the device keeps its image
 }
 
 // acquire waits for a board, and returns its name. It repeats all but errors of class config.
@@ -179,7 +179,7 @@ func (p *remotePlace) acquire(ctx context.Context) (name string, err error) {
 // connect waits for a board, and checks that it is of the kind.
 func (p *remotePlace) connect(ctx context.Context) (string, error) {
 	r := p.supply.remote
-	c, err := serve.Dial(ctx, r.Tracker, r.Key, r.Priority)
+	c, err := boardclient.Dial(ctx, r.Tracker, r.Key, r.Priority)
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,6 @@
-// This file is the other end: a client of TVM's tracker and of a Place.
+// This file is a client of a server of boards.
 
-package serve
+package boardclient
 
 import (
 	"bytes"
@@ -8,9 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,48 +23,6 @@ const (
 	answerTimeout = 30 * time.Second // for a server's part of the handshake and for lookups
 	maxReply      = 1 << 20          // bytes of a packet of a server
 )
-
-// Keys asks TVM's tracker how many servers it has of each key.
-func Keys(ctx context.Context, tracker string) (map[string]int, error) {
-	limited, cancel := context.WithTimeout(ctx, trackerWait)
-	defer cancel()
-	t, err := dialTracker(limited, tracker)
-	if err != nil {
-		return nil, trackerError(ctx, tracker, err)
-	}
-	defer t.close()
-
-	var reply []json.RawMessage
-	if err := t.request(&reply, codeSummary); err != nil {
-		return nil, trackerError(ctx, tracker, err)
-	}
-
-	var summary struct {
-		Servers []struct {
-			Key string `json:"key"`
-		} `json:"server_info"`
-	}
-	if len(reply) != 2 || json.Unmarshal(reply[1], &summary) != nil {
-		return nil, failure.Errorf(failure.Transport, "tracker %s: its summary is of another form", tracker)
-	}
-
-	keys := map[string]int{}
-	for _, s := range summary.Servers {
-		keys[strings.TrimPrefix(s.Key, "server:")]++
-	}
-	return keys, nil
-}
-
-func trackerError(ctx context.Context, tracker string, err error) error {
-	switch {
-	case ctx.Err() != nil:
-		return failure.Stopped(ctx, "tracker %s", tracker)
-	case failure.Of(err) == failure.Config:
-		return failure.New(failure.Config, "name the address of TVM's tracker", "tracker %s: %w", tracker, err)
-	}
-	return failure.New(failure.Network, "start TVM's tracker there: python -m tvm.exec.rpc_tracker",
-		"tracker %s: %w", tracker, err)
-}
 
 // A Client has the board of one server to itself, until Close. One goroutine at a time calls its methods, besides
 // IsLost and Close, and uses its link. Each method but these closes the link.
@@ -87,8 +42,8 @@ type Client struct {
 
 // Dial asks the tracker for a board with a key, waits until one is free, and connects to its server. Of several clients
 // that wait, the one of the highest priority comes first. Errors: of class config for a server without the functions of
-// a Place; of class network for a tracker or server that cannot be reached, where another attempt may succeed; those of
-// ctx.
+// a serve.Place; of class network for a tracker or server that cannot be reached, where another attempt may succeed;
+// those of ctx.
 func Dial(ctx context.Context, tracker, key string, priority int) (*Client, error) {
 	address, matchKey, err := requestServer(ctx, tracker, key, priority)
 	if err != nil {
@@ -117,38 +72,10 @@ func Dial(ctx context.Context, tracker, key string, priority int) (*Client, erro
 	return c, nil
 }
 
-// requestServer waits until the tracker hands out a server.
-func requestServer(ctx context.Context, tracker, key string, priority int) (address, matchKey string, err error) {
-	t, err := dialTracker(ctx, tracker)
-	if err != nil {
-		return "", "", err
-	}
-	defer t.close()
-
-	text, err := json.Marshal([]any{codeRequest, key, "", priority})
-	if err != nil {
-		return "", "", err
-	}
-
-	// No limit: the tracker replies when a board is free.
-	reply, err := t.exchange(text, time.Time{})
-	if err != nil {
-		return "", "", err
-	}
-
-	var code, port int
-	var host string
-	server := [3]any{&host, &port, &matchKey}
-	if err := json.Unmarshal(reply, &[2]any{&code, &server}); err != nil || code != 0 || matchKey == "" {
-		return "", "", failure.Errorf(failure.Transport, "it answered %.100q to %s", reply, text)
-	}
-	return net.JoinHostPort(host, strconv.Itoa(port)), matchKey, nil
-}
-
 // begin makes the handshake, initializes the session and looks the functions up.
 func (c *Client) begin(ctx context.Context, matchKey string) error {
 	key := "client:" + matchKey
-	hello := le.AppendUint32(le.AppendUint32(nil, magic), uint32(len(key)))
+	hello := le.AppendUint32(le.AppendUint32(nil, Magic), uint32(len(key)))
 	if err := c.conn.Write(ctx, append(hello, key...)); err != nil {
 		return lostError(err)
 	}
@@ -157,7 +84,7 @@ func (c *Client) begin(ctx context.Context, matchKey string) error {
 	if err := c.readFull(ctx, head[:4]); err != nil {
 		return err
 	}
-	if code := le.Uint32(head[:]); code != magic {
+	if code := le.Uint32(head[:]); code != Magic {
 		return failure.Errorf(failure.Network, "it answered %#x to the key of the tracker: another client has used it", code)
 	}
 
@@ -166,7 +93,7 @@ func (c *Client) begin(ctx context.Context, matchKey string) error {
 	}
 
 	n := le.Uint32(head[4:])
-	if n > maxKey {
+	if n > MaxKey {
 		return failure.Errorf(failure.Transport, "a key of %d bytes", n)
 	}
 	// The server's key is skipped.
@@ -174,16 +101,16 @@ func (c *Client) begin(ctx context.Context, matchKey string) error {
 		return err
 	}
 
-	reply, err := c.request(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeInitServer, Version: []byte(protocol)})
+	reply, err := c.request(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeInitServer, Version: []byte(Protocol)})
 	if err != nil {
 		return err
 	}
 	if len(reply) != 16 || le.Uint32(reply[12:]) != 0 { // TVM's own server returns a value, in an encoding of its version
-		return notPlace(describeName)
+		return notPlace(DescribeName)
 	}
 
 	// All of them now, so that an older server is refused before it is used.
-	for _, name := range []string{describeName, prepareName, resetName, linkName} {
+	for _, name := range []string{DescribeName, PrepareName, ResetName, LinkName} {
 		if err := c.lookup(ctx, name); err != nil {
 			return err
 		}
@@ -247,30 +174,30 @@ func (c *Client) Close() error {
 	return c.conn.Close()
 }
 
-// Describe is Place.Describe.
+// Describe is serve.Place's Describe.
 func (c *Client) Describe(ctx context.Context) (json.RawMessage, error) {
-	return c.call(ctx, describeName)
+	return c.call(ctx, DescribeName)
 }
 
-// Prepare is Place.Prepare.
+// Prepare is serve.Place's Prepare.
 func (c *Client) Prepare(ctx context.Context, description, image []byte) (json.RawMessage, error) {
-	return c.call(ctx, prepareName, tvmrpc.Text(string(description)), tvmrpc.Raw(image))
+	return c.call(ctx, PrepareName, tvmrpc.Text(string(description)), tvmrpc.Raw(image))
 }
 
-// Reset is Place.Reset.
+// Reset is serve.Place's Reset.
 func (c *Client) Reset(ctx context.Context, try int) error {
-	_, err := c.call(ctx, resetName, tvmrpc.Int(int64(try)))
+	_, err := c.call(ctx, ResetName, tvmrpc.Int(int64(try)))
 	return err
 }
 
-// Link is Place.Link. The link ends also with the next call of a method.
+// Link is serve.Place's Link. The link ends also with the next call of a method.
 func (c *Client) Link(ctx context.Context) (transport.Link, error) {
-	result, err := c.call(ctx, linkName)
+	result, err := c.call(ctx, LinkName)
 	if err != nil {
 		return nil, err
 	}
 
-	var facts linkFacts
+	var facts LinkFacts
 	if err := json.Unmarshal(result, &facts); err != nil {
 		return nil, failure.Errorf(failure.Transport, "server %s: its link: %w", c.address, err)
 	}
@@ -302,12 +229,12 @@ func (c *Client) call(ctx context.Context, name string, args ...tvmrpc.Value) (j
 		return nil, failure.Errorf(failure.Transport, "server %s: it answered %s by another value", c.address, name)
 	}
 
-	return parsePlaceReply(p.Args[1].Data)
+	return parseReply(p.Args[1].Data)
 }
 
-// parsePlaceReply returns the result or the error in a reply.
-func parsePlaceReply(text []byte) (json.RawMessage, error) {
-	var r placeReply
+// parseReply returns the result or the error in a reply.
+func parseReply(text []byte) (json.RawMessage, error) {
+	var r reply
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, failure.Errorf(failure.Transport, "a server's reply: %w", err)
 	}
@@ -358,7 +285,7 @@ func (c *Client) request(ctx context.Context, p *tvmrpc.Packet) (reply []byte, e
 			return nil, err
 		case code == tvmrpc.CodeReturn, code == tvmrpc.CodeException:
 			return msg, nil
-		case code != codeLinkBytes && code != codeLinkEnd:
+		case code != CodeLinkBytes && code != CodeLinkEnd:
 			return nil, failure.Errorf(failure.Transport, "it sent a packet of %v", code)
 		}
 	}
@@ -407,7 +334,7 @@ func (c *Client) receive(ctx context.Context) (tvmrpc.Code, []byte, error) {
 // A clientLink is the link of a board behind a server.
 type clientLink struct {
 	c     *Client
-	facts linkFacts
+	facts LinkFacts
 
 	rest []byte // received and not read; guarded by c.receiving
 	err  error  // ended the board's link; guarded by c.receiving
@@ -441,10 +368,10 @@ func (l *clientLink) Read(ctx context.Context, p []byte) (int, error) {
 			return 0, transport.ErrClosed
 		case err != nil:
 			return 0, err
-		case code == codeLinkBytes:
+		case code == CodeLinkBytes:
 			l.rest = msg[12:]
-		case code == codeLinkEnd:
-			_, err := parsePlaceReply(msg[12:])
+		case code == CodeLinkEnd:
+			_, err := parseReply(msg[12:])
 			l.err = fmt.Errorf("%w%.0w", err, transport.ErrClosed) // the link ended on its server
 		default:
 			_ = l.c.Close()
@@ -468,8 +395,8 @@ func (l *clientLink) Write(ctx context.Context, p []byte) error {
 			return transport.ErrClosed
 		}
 
-		n := min(len(p), linkChunk)
-		if err := l.c.write(ctx, linkPacket(codeLinkBytes, p[:n])); err != nil {
+		n := min(len(p), LinkChunk)
+		if err := l.c.write(ctx, LinkPacket(CodeLinkBytes, p[:n])); err != nil {
 			return err
 		}
 		p = p[n:]
