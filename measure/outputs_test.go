@@ -286,6 +286,31 @@ func TestExamplesRule(t *testing.T) {
 	wantError(t, err, failure.Config, `the model's examples: "nearly" is none of`)
 }
 
+// TestNamesOfArrays: an output's own name comes before that of a place, and parts of an array are mapped as the array.
+func TestNamesOfArrays(t *testing.T) {
+	one := func(v float32) *ndarray.Array { return floats([]int64{1}, v) }
+	x := named("x", one(0)).Array
+	of := func(name string) mlf.Tensor { return mlf.Tensor{Name: name, DType: x.DType, Shape: x.Shape} }
+	m := &mlf.Model{Inputs: []mlf.Tensor{of("x")}, Outputs: []mlf.Tensor{of("output1"), of("output0")}}
+
+	dir := t.TempDir()
+	in, expected := filepath.Join(dir, "in"), filepath.Join(dir, "expected.npz")
+	must(t, os.Mkdir(in, 0o755))
+	must(t, ndarray.WriteNPZ(filepath.Join(in, "a.npz"), []ndarray.Named{named("z_0", one(5))}))
+	must(t, ndarray.WriteNPZ(expected, []ndarray.Named{named("output0", one(1)), named("output1", one(2))}))
+	s, err := ReadSet(t.Context(), Files{Inputs: in, Expected: expected, Names: map[string]string{"z": "x"}}, m)
+	must(t, err)
+
+	for i, want := range []*ndarray.Array{one(2), one(1)} {
+		if got := s.columns[outputKind][i].of(0); !bytes.Equal(got.Data, want.Data) {
+			t.Errorf("output %d: %v", i, got.Data)
+		}
+	}
+	if name := s.columns[inputKind][0].names[0]; name != "a.npz, sample 0" {
+		t.Errorf("sample %q", name)
+	}
+}
+
 // TestWideIntegers compares integers that a float64 does not tell apart.
 func TestWideIntegers(t *testing.T) {
 	int64s := ndarray.DType{Code: ndarray.Int, Bits: 64, Lanes: 1}

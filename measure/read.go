@@ -151,11 +151,6 @@ func (r *reader) read(ctx context.Context, path string, of kind) error {
 		if len(arrays) == 1 && arrays[0].Name == "" {
 			arrays[0].Name = f.array
 		}
-		for i, a := range arrays {
-			r.arrays = append(r.arrays, a.Name)
-			arrays[i].Name = cmp.Or(r.names[a.Name], a.Name)
-		}
-
 		if err := r.add(f.path, arrays, of); err != nil {
 			return failure.Errorf(failure.Config, "%s: %w", f.path, err)
 		}
@@ -341,6 +336,9 @@ func (k kind) takes(other kind) bool { return k == inputKind || k == other }
 
 // named returns the column of a tensor's name, or nil.
 func (r *reader) named(name string, of kind) *column {
+	r.arrays = append(r.arrays, name)
+	name = cmp.Or(r.names[name], name)
+
 	if of.takes(inputKind) {
 		if i, err := tensorlist.Lookup("input", r.model.Inputs, name); err == nil {
 			return r.columns[inputKind][i]
@@ -348,13 +346,13 @@ func (r *reader) named(name string, of kind) *column {
 	}
 
 	if of.takes(outputKind) {
-		for i, c := range r.columns[outputKind] {
-			if name == outputName(i) {
-				return c
-			}
-		}
 		if i, err := tensorlist.Lookup("output", r.model.Outputs, name); err == nil {
 			return r.columns[outputKind][i]
+		}
+		for i, c := range r.columns[outputKind] {
+			if name == tensorlist.OutputName(r.model.Outputs, i) {
+				return c
+			}
 		}
 	}
 
@@ -363,9 +361,6 @@ func (r *reader) named(name string, of kind) *column {
 	}
 	return nil
 }
-
-// outputName returns the name that an array of output i has in a file, beside the model's.
-func outputName(i int) string { return "output" + strconv.Itoa(i) }
 
 // unknown returns the error for an array that is of no tensor.
 func (r *reader) unknown(name string, of kind) error {
@@ -379,8 +374,9 @@ func (r *reader) unknown(name string, of kind) error {
 			case inputKind:
 				names, list = append(names, c.Name), append(list, "the input "+c.String())
 			case outputKind:
-				names = append(names, outputName(i), c.Name)
-				list = append(list, outputName(i)+", the output "+c.String())
+				name := tensorlist.OutputName(r.model.Outputs, i)
+				names = append(names, name, c.Name)
+				list = append(list, name+", the output "+c.String())
 			case labelKind:
 				names, list = append(names, labelsName), append(list, labelsName)
 			}

@@ -120,7 +120,7 @@ func (j *job) check(ctx context.Context) error {
 		err = j.checkGenerate(ctx)
 	}
 	if name := j.in.Image; err == nil && name != "" && name != imageOnBoard {
-		_, err = images(j.Console).Find(name)
+		_, err = j.storedImage(name)
 	}
 	return err
 }
@@ -182,6 +182,16 @@ func (j *job) built(ctx context.Context) (*image.Image, error) {
 // imageOnBoard is IMAGE's value for the image that the board holds.
 const imageOnBoard = "running"
 
+// storedImage returns an image of an earlier build: of several, that of the inputs' board.
+func (j *job) storedImage(name string) (*image.Image, error) {
+	board := j.in.BoardName()
+	i, err := images(j.Console).FindWhich(name, func(i *image.Image) bool { return i.Board == board })
+	if err != nil {
+		return images(j.Console).Find(name) // which lists those of other boards
+	}
+	return i, nil
+}
+
 // choose finds an image of an earlier build.
 func (j *job) choose(ctx context.Context, name string) error {
 	// The project has the board, which the image must fit.
@@ -189,7 +199,7 @@ func (j *job) choose(ctx context.Context, name string) error {
 		return err
 	}
 
-	find := func() (*image.Image, error) { return images(j.Console).Find(name) }
+	find := func() (*image.Image, error) { return j.storedImage(name) }
 	if name == imageOnBoard {
 		d, err := j.attached(ctx)
 		if err != nil {
@@ -215,7 +225,7 @@ func planned(j *job) (*image.Image, error) {
 	}
 
 	if name := j.in.Image; name != "" && name != imageOnBoard {
-		return images(j.Console).Find(name)
+		return j.storedImage(name)
 	}
 
 	return j.project.Built()

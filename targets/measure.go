@@ -100,6 +100,7 @@ type survey struct {
 	shared           inputs.Variables // those of each job
 	boards, models   []string         // "": that of boardsmith.json or the default
 	inputs, expected []string         // by model; nil: none
+	fallback         string           // the board without BOARD
 	options          measure.Options
 	energy           *measure.Energy // from CURRENT; nil: not recorded
 	table            measure.Table
@@ -185,7 +186,9 @@ func (s *survey) readLists() error {
 			return err
 		}
 		chosen.Model, chosen.Input = cmp.Or(target.Model, chosen.Model), cmp.Or(target.Input, chosen.Input)
+		chosen.Board = cmp.Or(target.Board, chosen.Board)
 	}
+	s.fallback = cmp.Or(chosen.Board, inputs.DefaultBoard)
 	// list returns the items of a variable, or of a list in boardsmith.json; one file there is the job's to read
 	list := func(text, fallback string) []string {
 		if text == "" && strings.Contains(fallback, ",") {
@@ -332,7 +335,7 @@ func (s *survey) measure(ctx context.Context, board string, model int) error {
 	}
 	line := jsonlines.Measure{}
 	if err != nil {
-		r = &measure.Result{Board: board, Model: inputs.ArchiveName(s.models[model])}
+		r = &measure.Result{Board: cmp.Or(board, s.fallback), Model: inputs.ArchiveName(s.models[model])}
 		r.Failure = failureOf(j.Console, err)
 		if j.in != nil {
 			r.Board, r.Model, r.App = j.in.BoardName(), inputs.ArchiveName(j.in.Model), j.in.Options.App

@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/format"
+	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -129,7 +129,7 @@ func printRun(j *job, c *connection, from string, outputs []*ndarray.Array, t ti
 	var lines []jsonlines.Output
 	var named []ndarray.Named
 	for i, a := range outputs {
-		name, own := "output"+strconv.Itoa(i), c.model.Outputs()[i].Name
+		name, own := tensorlist.OutputName(c.model.Outputs(), i), c.model.Outputs()[i].Name
 		named = append(named, ndarray.Named{Name: name, Array: a})
 
 		text, line := tensorLine(name, a)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -90,6 +91,17 @@ func Assign(kind string, tensors, others []mlf.Tensor, arrays []ndarray.Named) (
 		all[i] = a.Array
 	}
 	return all, nil
+}
+
+// OutputName returns the name that output i has in files: output0, output1, …, or its own if another output has that.
+func OutputName(outputs []mlf.Tensor, i int) string {
+	name := "output" + strconv.Itoa(i)
+	for at, t := range outputs {
+		if at != i && t.Name == name {
+			return outputs[i].Name
+		}
+	}
+	return name
 }
 
 // CheckNames returns an error if a name of names, which has those of tensors by those of arrays, is not an array's.

@@ -361,7 +361,8 @@ func TestRead(t *testing.T) {
 		"REPEAT=100":               "REPEAT=100 is not a number",
 		"LOAD=rm":                  `LOAD=rm is none of flash, ram; did you mean "ram"?`,
 		"OUTPUT=x.csv":             "OUTPUT=x.csv: the file is written as .npz or .npy",
-		"WAIT=soon":                "WAIT=soon is not a positive duration",
+		"WAIT=soon":                "WAIT=soon is not a positive duration of at most 292 years",
+		"WAIT=1e6":                 "{10   277h46m40s false [] }",
 	} {
 		c := New(func(name string) string {
 			for word := range strings.FieldsSeq(text) {

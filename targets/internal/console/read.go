@@ -5,6 +5,7 @@ package console
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -109,13 +110,13 @@ func Complete(variables, from any) error {
 // Duration parses a variable's 2m30s, or a plain number of seconds.
 func Duration(name, text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	if seconds, numErr := strconv.ParseFloat(text, 64); numErr == nil && seconds > 0 && seconds < 1e6 {
+	if seconds, numErr := strconv.ParseFloat(text, 64); numErr == nil && seconds > 0 && seconds < math.MaxInt64/1e9 {
 		d, err = time.Duration(seconds*float64(time.Second)), nil
 	}
 
 	if err != nil || d <= 0 {
 		return 0, failure.New(failure.Config, fmt.Sprintf("write %[1]s=60 or %[1]s=2m30s", name),
-			"%s=%s is not a positive duration", name, text)
+			"%s=%s is not a positive duration of at most 292 years", name, text)
 	}
 	return d, nil
 }
