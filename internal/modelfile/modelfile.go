@@ -57,7 +57,7 @@ type Description struct {
 	// Other targets do not use them
 	Examples string `json:"examples,omitzero" is:".npz"`
 	// how equal outputs must be, such as `abs=1e-5`. Default: exact
-	Compare string `json:"compare,omitzero" with:"examples"`
+	Compare string `json:"compare,omitzero" is:"rule" with:"examples"`
 
 	// the program that generated the C, with its version; for people
 	Generator string `json:"generator,omitzero"`

@@ -129,6 +129,7 @@ var wrong = []struct{ old, new, want string }{
 	{`"float32", "shape": [2]`, `"bool", "shape": [2]`, `arguments[0].dtype: "bool" is none of float32`},
 	{`"defines"`, `"examples": "net.h", "defines"`, `net.json:6: examples: "net.h" is none of .npz`},
 	{`"defines"`, `"compare": "top1", "defines"`, `net.json:6: compare: it is only for examples`},
+	{`"defines"`, `"examples": "x.npz", "compare": "abs=0", "defines"`, `net.json:6: compare: "abs=0" is not exact, top1, abs=N`},
 	{`"member": "in"`, `"member": "*in"`, `net.json:15: arguments[5].members[0].member: "*in" is not the name of a member`},
 	{`"status": 0},` + "\n  \"init", "\"status\": 0, \"ignored\": true},\n  \"init", `net.json:20: returns: it must have one of status, output, ignored; it has 2`},
 	{`{"state": "net", "ctype": "net_t"}], "ret`, `{"input": "z", "dtype": "int8", "shape": [1]}], "ret`, `net.json:22: init argument 1, z: init has no inputs and outputs`},

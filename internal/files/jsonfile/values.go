@@ -217,6 +217,9 @@ func (f Form) matches(text string) bool {
 	return f.Pattern.MatchString(text)
 }
 
+// positive matches a number above zero that a float64 can hold.
+const positive = `(0*[1-9]\d{0,99}(\.\d*)?|0*\.\d*[1-9]\d*)([eE][+-]?\d{1,2})?`
+
 const replaced = `\{(elf|bin|hex|out\.bin|out\.hex)\}|\{board\}/\w[\w./-]*`
 
 func pattern(text, expression string) Form {
@@ -249,9 +252,11 @@ var Forms = map[string]Form{
 	"readable": pattern("a place that begins with $NAME, {above}, ~ or /", `^((\$[^/]+|\{above\}|~)(/|$)|/)`),
 	"input":    {Text: "a path or pattern inside the project", check: isInput},
 	"line":     pattern("one line of C without comments", `^([^\\/]|/[^\\/*])*/?$`),
-	"address":  {Text: "host:port, as in 192.0.2.7:4000", check: isAddress},
-	"inside":   {Text: "a path inside the project", check: isInside},
-	"pattern":  {Text: "a valid pattern", check: isPattern},
+	"rule": pattern("exact, top1, abs=N, rel=N or abs=N,rel=N, of which N is above 0",
+		`^(exact|top1|abs=`+positive+`(, ?rel=`+positive+`)?|rel=`+positive+`(, ?abs=`+positive+`)?)$`),
+	"address": {Text: "host:port, as in 192.0.2.7:4000", check: isAddress},
+	"inside":  {Text: "a path inside the project", check: isInside},
+	"pattern": {Text: "a valid pattern", check: isPattern},
 }
 
 // isAddress accepts a host and the number of a port.

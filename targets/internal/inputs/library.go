@@ -28,13 +28,13 @@ func (in *Inputs) completeLibrary(user Variables) error {
 	return nil
 }
 
-// checkParams returns an error if PARAMS moves the parameters of standalone firmware, which are in flash.
+// checkParams returns an error if PARAMS moves the parameters of firmware, which only a library's can.
 func (in *Inputs) checkParams() error {
-	if in.Options.App != boards.Standalone || in.Params == "" || in.Params == "flash" {
+	if in.Params == "" || in.Params == "flash" {
 		return nil
 	}
 	return failure.New(failure.Config, "leave PARAMS out, or make a library with APP="+Library,
-		"PARAMS=%s: the parameters of standalone firmware are in flash", in.Params)
+		"PARAMS=%s is for libraries: the parameters of standalone firmware are in flash, a host sends the others", in.Params)
 }
 
 // RAMParameters reports which of the models have their parameters in RAM. params is PARAMS: ram or flash for all of
