@@ -103,7 +103,7 @@ var exportedNames = map[string]int{
 	"serve":                 5,
 	"templates":             2,
 	"transport":             19,
-	"tune":                  27,
+	"tune":                  26,
 	"tune/report":           3,
 	"tune/search":           7,
 	"tune/space":            4,

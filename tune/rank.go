@@ -49,9 +49,8 @@ func Rank(results []Result) []Ranking {
 	return all
 }
 
-// Fastest returns the fastest of all results whose times may be compared with that of one of measured, a disturbed one
-// only if there is no other. Its Time is nil if there is none.
-func Fastest(all, measured []Result) (best Result) {
+// fastest is Run.Fastest of all results.
+func fastest(all, measured []Result) (best Result) {
 	isComparable := map[string]bool{}
 	for _, r := range measured {
 		isComparable[r.conditions()] = true

@@ -83,6 +83,13 @@ func (r *Run) Kinds() []string { return slices.Sorted(maps.Keys(r.schedulers)) }
 // Results reads the finished results from the run's folder, in order of finishing.
 func (r *Run) Results() ([]Result, error) { return ReadResults(r.dir) }
 
+// Fastest returns the fastest of Results whose times may be compared with that of one of measured, a disturbed one only
+// if there is no other. Its Time is nil if there is none.
+func (r *Run) Fastest(measured []Result) (Result, error) {
+	all, err := r.Results()
+	return fastest(all, measured), err
+}
+
 // Measure compiles, loads, checks and times one candidate. It returns when the result is in the run's folder. It
 // returns the stored result of a candidate with equal content (kind, files, flags, arguments, record, compiler,
 // libraries and firmware); SameAs is its ID, if that differs. With Options.Retry, it does not return a failure that an

@@ -99,7 +99,11 @@ func (t *Job) space(ctx context.Context, file string) (err error) {
 		return failure.New(failure.Config, "its constraints contradict each other", "%s: no configuration satisfies them",
 			file)
 	}
-	return cmp.Or(t.printBest(ctx, s.space, tune.Fastest(shown, results)), incomplete)
+	best, err := run.Fastest(results)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(t.printBest(ctx, s.space, best), incomplete)
 }
 
 // measureSpace measures configurations, and returns their results.
