@@ -30,4 +30,7 @@ func TestAccepts(t *testing.T) {
 			t.Errorf("a core %q takes code for %q: %v, want %v", c.board, c.object, got, c.want)
 		}
 	}
+	if (ELF{FloatABI: "soft"}).Accepts(ELF{FloatABI: "hard"}) || !(ELF{FloatABI: "soft"}).Accepts(ELF{}) {
+		t.Error("code for another FPU is accepted, or code that says nothing of it is not")
+	}
 }

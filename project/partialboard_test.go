@@ -172,10 +172,12 @@ func TestCompletedKeepsOwn(t *testing.T) {
 // TestCompletedRefused: the errors of a build's board file are of class config, name it, and have a next step.
 func TestCompletedRefused(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"nothing":        {"rm out/board.json", "made no "},
-		"a folder":       {"rm out/board.json; mkdir out/board.json", "not a file"},
-		"a pipe":         {"rm out/board.json; mkfifo out/board.json", "not a file"},
-		"out of it":      {"rm out/board.json; ln -s ../../x.json out/board.json; cp build.sh ../x.json", "escapes"},
+		"nothing":  {"rm out/board.json", "made no "},
+		"a folder": {"rm out/board.json; mkdir out/board.json", "not a file"},
+		"a pipe":   {"rm out/board.json; mkfifo out/board.json", "not a file"},
+		"out of it": {
+			"rm out/board.json; ln -s ../../x.json out/board.json; cp build.sh ../x.json", "leads out of the project",
+		},
 		"no JSON":        {"echo '{' > out/board.json", "the file is truncated"},
 		"too large":      {"head -c 2000000 /dev/zero > out/board.json", "larger than"},
 		"unknown field":  {`echo '{"core_mhz": 1}' > out/board.json`, `did you mean "core_hz"?`},

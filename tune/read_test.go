@@ -21,7 +21,7 @@ var (
 	wantError = testkit.WantError
 )
 
-// TestReadResultsIgnoresUnfinishedLine reads a file that ends at each of its bytes.
+// TestReadResultsIgnoresUnfinishedLine reads a file that ends at each of its bytes, and refuses what no run began.
 func TestReadResultsIgnoresUnfinishedLine(t *testing.T) {
 	dir := t.TempDir()
 	reset := rpc.ResetCause(3)
@@ -47,6 +47,9 @@ func TestReadResultsIgnoresUnfinishedLine(t *testing.T) {
 			t.Fatalf("%d of %d bytes: %+v, %v", n, len(file), got, err)
 		}
 	}
+	writeFile(t, filepath.Join(dir, "results.jsonl"), `{"my": "measurements"}`)
+	_, err := tune.ReadResults(dir)
+	wantError(t, err, failure.Config)
 }
 
 // TestReadResultsReturnsLastOfID reads a candidate that was measured twice.

@@ -5,7 +5,6 @@ package record
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
@@ -92,7 +92,7 @@ func (r *Record) Close() (err error) {
 
 // Read calls line with each line of a folder's file that ends with a newline: another process may be writing the last
 // one. It locks and changes nothing. Its error is of class config for a folder without the file, for a line that line
-// refuses, and for a file of only a part of a line that is not the beginning of JSON.
+// refuses, and for a file of only a part of a line that is not the beginning of one.
 func Read(dir string, line func([]byte) error) error {
 	f, err := os.Open(filepath.Join(dir, fileName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -132,8 +132,13 @@ func each(f *os.File, line func([]byte) error) (size int64, err error) {
 	}
 }
 
-// isBeginning reports whether a text is JSON but for its end.
+// firstLines are how the first line of a file may begin: the settings of a run, or a result.
+var firstLines = []string{`{"settings":`, `{"id":`}
+
+// isBeginning reports whether a text may be a part of a first line.
 func isBeginning(text []byte) bool {
-	err := json.NewDecoder(bytes.NewReader(text)).Decode(new(json.RawMessage))
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return slices.ContainsFunc(firstLines, func(line string) bool {
+		n := min(len(text), len(line))
+		return string(text[:n]) == line[:n]
+	})
 }
