@@ -76,7 +76,7 @@ func params(codes []*cmodel.Code) []string {
 
 // libraryParts returns what the library is made of, by origin, and the tools that made it.
 func libraryParts(files []mlf.File, codes []*cmodel.Code, c *cmodel.Compiler) (parts []part, err error) {
-	own, err := cmodel.Bundle()
+	own, err := c.Runtime()
 	if err != nil {
 		return nil, err
 	}

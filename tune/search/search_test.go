@@ -502,13 +502,13 @@ func TestStoreSurvivesCutLine(t *testing.T) {
 	}
 	line, err := json.Marshal(tune.Result{ID: "x", Tier: tune.RAM, Failure: &tune.Failure{}})
 	must(t, err)
-	for n := range first - 1 {
+	for n := range first {
 		writeFile(t, name, string(whole[:n]))
 		s, err := openStore(dir, "")
 		must(t, err)
 		must(t, s.record.Close())
 	}
-	for _, other := range []string{string(line) + "\n", string(line) + "\n{", "notes", `{"id": 1}`, string(line)} {
+	for _, other := range []string{string(line) + "\n", string(line) + "\n{", "notes", `{"id": 1}`} {
 		writeFile(t, name, other)
 		_, err = openStore(dir, "")
 		wantError(t, err, failure.Config, ":1: not a result")

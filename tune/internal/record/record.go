@@ -133,7 +133,7 @@ func each(f *os.File, line func([]byte) error) (size int64, err error) {
 }
 
 // firstLines are how the first line of a file may begin: the settings of a run, or a result.
-var firstLines = []string{`{"settings":`, `{"id":`}
+var firstLines = []string{`{"settings":`, `{"id":"`}
 
 // isBeginning reports whether a text may be a part of a first line.
 func isBeginning(text []byte) bool {
