@@ -299,7 +299,7 @@ func tolerated(f mlf.File) mlf.File {
 // error if two models have the same name in C or different files of one name, or if a model's file has the name of one
 // of the runtime.
 func Bundle(codes ...*Code) ([]mlf.File, error) {
-	runtime, err := (*Compiler)(nil).Runtime()
+	runtime, err := runtimeFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -381,9 +381,11 @@ func (c *Code) Archived() (files []mlf.File) {
 	return files
 }
 
-// Runtime returns the files of Bundle that are the same for all models: all headers of the runtime, and the sources of
-// embedded/.
-func (*Compiler) Runtime() (files []mlf.File, err error) {
+// Runtime returns the files of Bundle that are the same for all models and compilers.
+func (c *Compiler) Runtime() ([]mlf.File, error) { return runtimeFiles() }
+
+// runtimeFiles returns all headers of the runtime, and the sources of embedded/.
+func runtimeFiles() (files []mlf.File, err error) {
 	for _, tree := range []struct {
 		fs        fs.FS
 		from, dir string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/nextstep"
 	"github.com/boardsmith/boardsmith/internal/standalone"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -249,7 +250,7 @@ func (x *session) askArena(ctx context.Context) error {
 	}
 	return x.call(ctx, "asking for the arena", func(ctx context.Context) error {
 		p, err := x.platform(ctx)
-		if errors.Is(err, rpc.ErrNotFound) || err == nil && p.ArenaUsed == nil {
+		if errors.Is(err, rpc.ErrNotFound) {
 			return nil
 		}
 		if err != nil {
@@ -257,11 +258,8 @@ func (x *session) askArena(ctx context.Context) error {
 		}
 
 		r := x.result
-		r.ArenaUsed = int64(*p.ArenaUsed)
-		if r.Arena > 0 && r.ArenaUsed > r.Arena {
-			r.RAMUnsure = append(r.RAMUnsure,
-				fmt.Sprintf("%d bytes of the arena were used, computed %d", r.ArenaUsed, r.Arena))
-		}
+		use := fit.ArenaUse{Peak: r.Arena}.Measured(p.ArenaUsed)
+		r.ArenaUsed, r.RAMUnsure = use.Used, append(r.RAMUnsure, use.Unsure...)
 		return nil
 	})
 }

@@ -134,15 +134,24 @@ func (a *Archive) readDescription(m *Model) error {
 }
 
 // asDescribed returns an error if tensors of metadata.json differ from those of the code, and gives them the shapes
-// that only the code has. Tensors without a name in common are compared by position.
+// that only the code has. Tensors are compared by name, or by position if no name is in both.
 func (a *Archive) asDescribed(m *Model, listed, code []Tensor) error {
+	find := func(t Tensor) int {
+		name := spelling.Sanitize(t.Name)
+		return slices.IndexFunc(code, func(d Tensor) bool { return spelling.Sanitize(d.Name) == name })
+	}
+	byName := slices.ContainsFunc(listed, func(t Tensor) bool { return find(t) >= 0 })
+
 	for i := range listed {
-		t, described := &listed[i], code[i]
-		name := func(d Tensor) bool { return spelling.Sanitize(d.Name) == spelling.Sanitize(t.Name) }
-		if j := slices.IndexFunc(code, name); j >= 0 {
-			described = code[j]
+		t, at := &listed[i], i
+		if byName {
+			at = find(*t)
+		}
+		if at < 0 {
+			continue
 		}
 
+		described := code[at]
 		if t.DType != described.DType || t.Bytes != described.Bytes {
 			return a.fault(metadataFile, "", "model %s: %s is %v of %d bytes, in its code %v of %d bytes", m.Name, t.Name,
 				t.DType, t.Bytes, described.DType, described.Bytes)

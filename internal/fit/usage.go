@@ -48,7 +48,7 @@ func (a ArenaUse) Measured(used *uint32) ArenaUse {
 
 	a.Used = int64(*used)
 	if a.Used > a.Peak {
-		a.Unsure = append(slices.Clip(a.Unsure), fmt.Sprintf("%d bytes were used, computed %d", a.Used, a.Peak))
+		a.Unsure = append(slices.Clip(a.Unsure), fmt.Sprintf("%d bytes of the arena were used, computed %d", a.Used, a.Peak))
 	}
 	return a
 }
