@@ -178,6 +178,7 @@ type Board struct {
 	Flash Flash `json:"flash,omitzero"`
 
 	Name   string            `json:"-"` // the file's name without .json
+	Path   string            `json:"-"` // the path that Find was given, absolute; "" of a name
 	Dir    string            `json:"-"` // the folder of its own file on disk, absolute; "" for a shipped board
 	Files  []string          `json:"-"` // the files it was merged from, parents first
 	Origin map[string]Origin `json:"-"` // file and line of each field ("link.kind") and of each list element ("cflags[2]")

@@ -55,8 +55,10 @@ func Find(name string, folders []string) (*Board, error) {
 		return findMember(shelves, family, member)
 	}
 
+	var file string
 	if isPath(name) {
 		dir, given := filepath.Dir(name), name
+		file = abspath.Of(name)
 		// The file's parents may lie beside it.
 		shelves = append([]shelf{newShelf(dir)}, shelves...)
 		name = strings.TrimSuffix(filepath.Base(name), ".json")
@@ -76,6 +78,7 @@ func Find(name string, folders []string) (*Board, error) {
 	}
 
 	b := newBoard(name)
+	b.Path = file
 	if err := b.load(shelves, "", name, nil); err != nil {
 		return nil, err
 	}

@@ -175,21 +175,14 @@ func standalonePlace(o Options) error {
 
 // PlacedPools returns the names of pools that the option Place names, sorted.
 func (o Options) PlacedPools() []string {
-	p, err := parsePlace(o.Place)
-	if o.Place == "" || err != nil {
-		return nil
-	}
+	p, _ := parsePlace(o.Place) // Settle has checked what is not empty
 	return p.PoolNames()
 }
 
 // PlacedOfModel returns the parts of the model that the option Place names: operators, parameters and pools, as the
 // option names them. Code that is loaded into RAM has none of them.
 func (o Options) PlacedOfModel() (parts []string) {
-	p, err := parsePlace(o.Place)
-	if o.Place == "" || err != nil {
-		return nil
-	}
-
+	p, _ := parsePlace(o.Place) // Settle has checked what is not empty
 	for _, m := range p.moved() {
 		if m.part != "packet" {
 			parts = append(parts, m.part)

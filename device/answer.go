@@ -122,18 +122,20 @@ func (d *Device) explainAnswer(answer *flashplan.Answer, rec *fault.Record, call
 // imageOf finds the image of a firmware's answer in the cache: of several with its build id, that of its CRC.
 func (d *Device) imageOf(a *flashplan.Answer) (*image.Image, error) {
 	return d.desk.images().FindWhich(hex.EncodeToString(a.BuildID[:]), func(i *image.Image) bool {
-		return d.verifyImage(a, i) == nil
+		parts, err := d.partsOf(i)
+		return err == nil && a.Doubt(i.BuildID, parts) == ""
 	})
 }
 
-// verifyStarted checks that the firmware, which was just started, is the image. Errors: those of verifySession.
-func (d *Device) verifyStarted(ctx context.Context, i *image.Image) (*flashplan.Answer, error) {
+// verifyStarted checks that the firmware, which was just started, is the image with these parts. Errors: those of
+// verifySession.
+func (d *Device) verifyStarted(ctx context.Context, i *image.Image, parts firmware.Parts) (*flashplan.Answer, error) {
 	if isStandalone(i) {
 		s, answer, err := dialStandalone(ctx, d.openerOf(i), standalone.Options{Log: d.desk.log(), StartTimeout: bootWithin})
 		if err != nil {
 			return nil, err
 		}
-		return answer, errors.Join(d.verifyImage(answer, i), s.Close())
+		return answer, errors.Join(d.verifyAnswer(answer, i, parts), s.Close())
 	}
 
 	t, err := dial(ctx, d.openerOf(i), transport.SessionOptions{Log: d.desk.log(), StartTimeout: bootWithin})
@@ -144,12 +146,15 @@ func (d *Device) verifyStarted(ctx context.Context, i *image.Image) (*flashplan.
 	// A new limit: the checksum of a large flash takes time, too.
 	limited, cancel := context.WithTimeout(ctx, bootWithin)
 	defer cancel()
-	answer, err := d.verifySession(limited, rpc.New(t, rpc.Options{Log: d.desk.log()}), i)
+	answer, err := d.verifySession(limited, rpc.New(t, rpc.Options{Log: d.desk.log()}), i, parts)
 	return answer, errors.Join(err, t.Close())
 }
 
-// verifySession checks that the firmware of a session is the image: class verify; those of the session.
-func (d *Device) verifySession(ctx context.Context, s *rpc.Session, i *image.Image) (*flashplan.Answer, error) {
+// verifySession checks that the firmware of a session is the image with these parts: class verify; those of the
+// session.
+func (d *Device) verifySession(
+	ctx context.Context, s *rpc.Session, i *image.Image, parts firmware.Parts,
+) (*flashplan.Answer, error) {
 	f, err := s.Function(ctx, identityFunction)
 	if errors.Is(err, rpc.ErrNotFound) {
 		return nil, wrongImage(d.board.Name, i.ID(), "")
@@ -162,18 +167,21 @@ func (d *Device) verifySession(ctx context.Context, s *rpc.Session, i *image.Ima
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.board.Name, err)
 	}
-	return answer, d.verifyImage(answer, i)
+	return answer, d.verifyAnswer(answer, i, parts)
 }
 
-// verifyImage returns an error of class verify unless the answer's build id and CRC are the image's.
-func (d *Device) verifyImage(answer *flashplan.Answer, i *image.Image) error {
-	wrong := wrongImage(d.board.Name, i.ID(), hex.EncodeToString(answer.BuildID[:]))
-	if answer.BuildID != i.BuildID {
-		return wrong
+// verifyAnswer returns an error of class verify unless the answer proves that the device runs the image.
+func (d *Device) verifyAnswer(answer *flashplan.Answer, i *image.Image, parts firmware.Parts) error {
+	if answer.Doubt(i.BuildID, parts) == "" {
+		return nil
 	}
+	return wrongImage(d.board.Name, i.ID(), hex.EncodeToString(answer.BuildID[:]))
+}
 
+// partsOf reads the parts of an image from its file, as they are in this device; nil if its template names none.
+func (d *Device) partsOf(i *image.Image) (firmware.Parts, error) {
 	if len(d.board.Memory) == 0 {
-		return nil // a process: it is not in flash
+		return nil, nil // a process: it is not in flash
 	}
 
 	fill := byte(0) // of gaps between the parts, in an emulator's memory
@@ -183,18 +191,9 @@ func (d *Device) verifyImage(answer *flashplan.Answer, i *image.Image) error {
 
 	file, err := i.ELF()
 	if err != nil {
-		return err
+		return nil, err
 	}
-
-	parts, err := firmware.ReadParts(file, i.Landmarks, i.Path, fill)
-	if err != nil {
-		return err
-	}
-
-	if parts != nil && answer.CRC != parts.CRC(answer.Nonce) {
-		return wrong
-	}
-	return nil
+	return firmware.ReadParts(file, i.Landmarks, i.Path, fill)
 }
 
 // verifyChip returns an error if the firmware answers from a chip other than the expected one.

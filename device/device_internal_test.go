@@ -76,9 +76,9 @@ func TestCloseReleasesOnce(t *testing.T) {
 	}
 }
 
-// TestVerifyImage: an answer is an image's if it has the build id and the checksum of its parts, in which gaps are as
+// TestVerifyAnswer: an answer is an image's if it has the build id and the checksum of its parts, in which gaps are as
 // the device's memory has them.
-func TestVerifyImage(t *testing.T) {
+func TestVerifyAnswer(t *testing.T) {
 	t.Parallel()
 	dir := testkit.Link(t, "gcc", `PHDRS { a PT_LOAD; b PT_LOAD; } SECTIONS { .text 0x1000 : { first = .; *(.text) } :a
 		.data 0x1010 : { *(.data) last = .; } :b /DISCARD/ : { *(.note.*) } }`,
@@ -109,7 +109,9 @@ func TestVerifyImage(t *testing.T) {
 	} {
 		d := &Device{board: &boards.Board{Name: "b", Memory: c.memory}, remote: &remote{keepsImage: c.keeps}}
 		i.Landmarks.Parts, c.answer.Nonce = c.parts, []byte("n")
-		err := d.verifyImage(&c.answer, i)
+		parts, err := d.partsOf(i)
+		must(t, err)
+		err = d.verifyAnswer(&c.answer, i, parts)
 		if c.right && err != nil || !c.right && failure.Of(err) != failure.Verify {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -118,9 +120,8 @@ func TestVerifyImage(t *testing.T) {
 		func() { i.Landmarks.Parts = []firmware.Place{{Symbol: "none"}} }, func() { i.Path += "x" },
 	} {
 		spoil()
-		err := (&Device{board: &boards.Board{Memory: memory}}).verifyImage(&flashplan.Answer{BuildID: i.BuildID}, i)
-		if err == nil || failure.Of(err) == failure.Verify {
-			t.Errorf("an image that cannot be read: %v", err)
+		if _, err := (&Device{board: &boards.Board{Memory: memory}}).partsOf(i); err == nil {
+			t.Error("an image that cannot be read has parts")
 		}
 	}
 }

@@ -76,7 +76,12 @@ func (d *Device) program(ctx context.Context, i *image.Image) (FlashReport, erro
 
 // verifyHeld is Flash of a device that has no programmer: its firmware must already be the image.
 func (d *Device) verifyHeld(ctx context.Context, i *image.Image) (FlashReport, error) {
-	answer, err := d.verifyStarted(ctx, i)
+	parts, err := d.partsOf(i)
+	if err != nil {
+		return FlashReport{}, err
+	}
+
+	answer, err := d.verifyStarted(ctx, i, parts)
 	if err == nil {
 		err = d.verifyChip(answer.Chip)
 	}
@@ -244,7 +249,7 @@ func (f *flashing) complete(ctx context.Context, restarted bool) error {
 func (f *flashing) verifyBoot(ctx context.Context) (*flashplan.Answer, error) {
 	f.d.desk.Report(ProgressEvent{Step: "flash", Detail: "asking the new firmware"})
 	for attempt := 1; ; attempt++ {
-		answer, err := f.d.verifyStarted(ctx, f.facts.Image.Image)
+		answer, err := f.d.verifyStarted(ctx, f.facts.Image.Image, f.facts.Image.Parts)
 		if err == nil {
 			return answer, nil
 		}

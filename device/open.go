@@ -122,7 +122,12 @@ func silenceCause(e ledger.Entry, digest string) string {
 
 // verifyOpened makes the checks of Open.
 func (d *Device) verifyOpened(ctx context.Context, s *rpc.Session, i *image.Image) error {
-	answer, err := d.verifySession(ctx, s, i)
+	parts, err := d.partsOf(i)
+	if err != nil {
+		return err
+	}
+
+	answer, err := d.verifySession(ctx, s, i, parts)
 	if err != nil {
 		return err
 	}
@@ -142,7 +147,10 @@ func (d *Device) verifyOpened(ctx context.Context, s *rpc.Session, i *image.Imag
 // verify if the build id or a byte of the flash differs from the image's. Call it between two programs of others that
 // run on the device.
 func (d *Device) Confirm(ctx context.Context, s *rpc.Session, i *image.Image) error {
-	_, err := d.verifySession(ctx, s, i)
+	parts, err := d.partsOf(i)
+	if err == nil {
+		_, err = d.verifySession(ctx, s, i, parts)
+	}
 	return err
 }
 
@@ -172,7 +180,10 @@ func (d *Device) openStandaloneOnce(ctx context.Context, i *image.Image) (*stand
 		return nil, d.silenceError(d.emulatorError(err, i), i)
 	}
 
-	err = d.verifyImage(answer, i)
+	parts, err := d.partsOf(i)
+	if err == nil {
+		err = d.verifyAnswer(answer, i, parts)
+	}
 	if err == nil {
 		err = d.verifyChip(answer.Chip)
 	}

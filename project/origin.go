@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
@@ -75,9 +74,9 @@ func (b *Builder) fetch(ctx context.Context, r gitfolder.Ref) (*gitfolder.Folder
 
 // fromOf returns how project.json in the folder dir records a place as in Spec: a path is relative to the folder, which
 // can then be moved together with what it names. Neither has a symbolic link on its way: so each name of the folder
-// leads there.
+// leads there. No place remains "".
 func fromOf(dir, place string) string {
-	if gitfolder.IsRef(place) {
+	if place == "" || gitfolder.IsRef(place) {
 		return place
 	}
 	place = abspath.Of(place)
@@ -106,15 +105,6 @@ func (b *Builder) templateFrom(dir, text string) string {
 		return ""
 	}
 	return fromOf(dir, text)
-}
-
-// boardFrom is templateFrom of a board.
-func (b *Builder) boardFrom(dir, text string) string {
-	_, file := boards.Locate(text, b.Path)
-	if file == "" {
-		return ""
-	}
-	return fromOf(dir, file)
 }
 
 // findTemplate finds a template by the text in Spec. The origin is nil if git does not know it.

@@ -83,7 +83,7 @@ func (b *Builder) makePlan(ctx context.Context, dir string, s Spec) (*plan, erro
 
 	pl.state = projectfile.State{
 		Format: projectfile.Format,
-		Board:  projectfile.Board{Name: board.Name, From: b.boardFrom(dir, s.Board), Own: board.Own, Board: *board},
+		Board:  projectfile.Board{Name: board.Name, From: fromOf(dir, board.Path), Own: board.Own, Board: *board},
 		Template: projectfile.Template{
 			Name: t.Name, From: b.templateFrom(dir, s.Template), Origin: from, Description: t.Description,
 		},

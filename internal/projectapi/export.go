@@ -83,7 +83,7 @@ func (e Export) check() error {
 	if err != nil {
 		return err
 	}
-	if _, file := boards.Locate(e.Board, e.Path); file != "" {
+	if b.Path != "" {
 		return failure.New(failure.Config, "put it into boards/ of a folder of BOARDSMITH_PATH, and name it",
 			"board %s is named by its path, which the template folder would not have", e.Board)
 	}

@@ -5,11 +5,11 @@
 package flashplan
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 
 	"github.com/boardsmith/boardsmith/device/internal/ledger"
+	"github.com/boardsmith/boardsmith/internal/firmware"
 )
 
 // An Answer is the running firmware's answer to boardsmith.build_id. Its CRC covers the nonce and the
@@ -19,6 +19,20 @@ type Answer struct {
 	Nonce   []byte // of the request
 	CRC     uint32
 	Chip    string // the chip's id in hexadecimal, "" if it has none
+}
+
+// Doubt returns the reason for which the answer, nil if there was none, does not prove that the board holds the build
+// with these parts, or "". Nil parts are not compared.
+func (a *Answer) Doubt(buildID [16]byte, parts firmware.Parts) string {
+	switch {
+	case a == nil:
+		return "the firmware did not answer"
+	case a.BuildID != buildID:
+		return fmt.Sprintf("firmware answered with build %x", a.BuildID)
+	case parts != nil && a.CRC != parts.CRC(a.Nonce):
+		return "the firmware's flash has changed since it was built"
+	}
+	return ""
 }
 
 // Facts are the input of a decision.
@@ -79,7 +93,7 @@ func (f Facts) decide() Decision {
 		return Decision{Write, all, "all of it, as asked"}
 	}
 
-	reason := f.answerDoubt()
+	reason := f.Answer.Doubt(f.Image.BuildID, f.Image.Parts)
 	if reason == "" {
 		return f.withInterrupted("firmware answered with build "+f.Image.ID(), nil)
 	}
@@ -131,20 +145,6 @@ func (f Facts) withInterrupted(reason string, differ []Sector) Decision {
 			len(f.Image.Sectors))
 	}
 	return Decision{Write, list, reason}
-}
-
-// answerDoubt returns the reason for which the firmware's answer does not prove that the board holds the image, or "".
-func (f Facts) answerDoubt() string {
-	a := f.Answer
-	switch {
-	case a == nil:
-		return "the firmware did not answer"
-	case !bytes.Equal(a.BuildID[:], f.Image.BuildID[:]):
-		return fmt.Sprintf("firmware answered with build %x", a.BuildID)
-	case a.CRC != f.Image.Parts.CRC(a.Nonce):
-		return "the firmware's flash has changed since it was built"
-	}
-	return ""
 }
 
 // ledgerDoubt returns the reason for which the ledger does not prove what the board holds, or "".
