@@ -90,7 +90,7 @@ func openCache(c *console.Console) (store *cache.Cache, limit int64, err error) 
 		MiB int `var:"CACHE_MIB" default:"2048" range:"0 2147483647" else:" is not a number of MiB"`
 	}
 	if err = c.Read(&v); err == nil {
-		limit = int64(v.MiB) << 20
+		limit = max(int64(v.MiB)<<20, 1) // a cache takes 0 for its default
 	}
 
 	return cache.New(dir, cache.Options{Limit: limit}), limit, err

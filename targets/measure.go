@@ -133,11 +133,12 @@ func measureAll(ctx context.Context, j *job, v measureInputs) error {
 	if err := s.write(ctx); err != nil {
 		return err
 	}
-	if failed == nil {
-		failed = exceeded
+	if err := cmp.Or(failed, exceeded); err != nil {
+		return err
 	}
+
 	c.JSONLine(jsonlines.MeasureDone{Measured: len(s.table.Results), Output: v.Output, CSV: v.CSV, Baseline: v.Baseline})
-	return failed
+	return nil
 }
 
 // readSurvey reads the inputs, before the work.

@@ -138,7 +138,7 @@ func (n *Network) read() (*mlf.Model, error) {
 // Front returns the trials that are faster than all that take less flash. The fastest is first.
 func Front(trials []NetworkTrial) []NetworkTrial {
 	var front []NetworkTrial
-	timed := slices.DeleteFunc(slices.Clone(trials), func(t NetworkTrial) bool { return t.Result.Time == nil })
+	timed := slices.DeleteFunc(slices.Clone(trials), func(t NetworkTrial) bool { return !t.isTimed() })
 	slices.SortStableFunc(timed, func(a, b NetworkTrial) int {
 		return cmp.Or(cmp.Compare(a.seconds(), b.seconds()), cmp.Compare(a.Flash, b.Flash))
 	})
@@ -152,12 +152,15 @@ func Front(trials []NetworkTrial) []NetworkTrial {
 	return front
 }
 
+// isTimed reports whether t has a time that no interrupt disturbed.
+func (t NetworkTrial) isTimed() bool { return t.Result.Time != nil && !t.Result.Disturbed }
+
 func (t NetworkTrial) seconds() float64 { return t.Result.Time.Median }
 
 // better reports whether t is faster than the best so far, or smaller and not slower, by the rule of Flags.
 func (t NetworkTrial) better(best NetworkTrial) bool {
 	const thousandth = 0.001
-	if t.Result.Time == nil {
+	if !t.isTimed() {
 		return false
 	}
 

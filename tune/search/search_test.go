@@ -27,6 +27,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/space"
 )
@@ -534,5 +535,16 @@ func TestEndedContextIsInterrupted(t *testing.T) {
 		if failure.Of(err) != failure.Interrupted || !errors.Is(err, context.Canceled) {
 			t.Errorf("Measure: %v", err)
 		}
+	}
+}
+
+// TestDisturbedTrials: a trial that interrupts disturbed is neither the fastest nor better than another one.
+func TestDisturbedTrials(t *testing.T) {
+	trial := func(seconds float64, disturbed bool) NetworkTrial {
+		return NetworkTrial{Result: tune.Result{Time: &rpc.Stats{Median: seconds}, Disturbed: disturbed}}
+	}
+	fast, slow := trial(1, true), trial(2, false)
+	if front := Front([]NetworkTrial{fast, slow}); len(front) != 1 || front[0].seconds() != 2 || fast.better(slow) {
+		t.Errorf("%+v", front)
 	}
 }

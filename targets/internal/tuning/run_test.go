@@ -53,21 +53,15 @@ func TestAllFailedConfirmationsAreAnError(t *testing.T) {
 	}
 }
 
-// TestServedBoards: the time of sessions that name none is TIMEOUT's, and a server's own without one; as root, a
-// process of this computer is served with FORCE only.
+// TestServedBoards: the time of sessions that name none is TIMEOUT's, a server's own without one, and never that of
+// a call in boardsmith.json; as root, a process of this computer is served with FORCE only.
 func TestServedBoards(t *testing.T) {
-	for _, c := range []struct {
-		env  map[string]string
-		want time.Duration
-	}{
-		{map[string]string{}, 0},
-		{map[string]string{"TIMEOUT": "5m"}, 5 * time.Minute},
-	} {
-		c.env["BOARD"], c.env["FORCE"] = "mps2_an386,host", "1"
-		job := jobOf(t, c.env)
-		all, err := job.servedBoards(ServeInputs{Listen: "127.0.0.1:0"})
-		if err != nil || len(all) != 2 || all[1].options.SessionTimeout != c.want || all[0].isProcess || !all[1].isProcess {
-			t.Errorf("%v: %+v, %v", c.env, all, err)
+	for _, want := range []time.Duration{0, 5 * time.Minute} {
+		job := jobOf(t, map[string]string{"BOARD": "mps2_an386,host", "FORCE": "1"})
+		job.In.Timeout = time.Minute
+		all, err := job.servedBoards(ServeInputs{Listen: "127.0.0.1:0", OfCall: inputs.OfCall{Timeout: want}})
+		if err != nil || len(all) != 2 || all[1].options.SessionTimeout != want || all[0].isProcess || !all[1].isProcess {
+			t.Errorf("%v: %+v, %v", want, all, err)
 		}
 		job.In.Force = false
 		for word, refused := range map[string]bool{"host": true, "host=second": true, "mps2_an386": false} {

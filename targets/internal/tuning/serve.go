@@ -199,7 +199,7 @@ func (t *Job) servedBoards(v ServeInputs) (all []*served, err error) {
 		}
 
 		b.options = serve.Options{
-			Key: keys[i], Tracker: v.Tracker, Allow: allow, SessionTimeout: t.In.Timeout,
+			Key: keys[i], Tracker: v.Tracker, Allow: allow, SessionTimeout: v.Timeout, // boardsmith.json has that of a call
 			OnEvent: func(e serve.Event) {
 				switch {
 				case e.Err != nil:

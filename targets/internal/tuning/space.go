@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/atomicfolder"
@@ -175,8 +176,14 @@ func (t *Job) printBest(ctx context.Context, s *space.Space, best tune.Result) e
 	}
 	if plain != nil {
 		typed := "MODEL=" + command.Quote(filepath.Join(t.bestFolder(), "model.json"))
-		if _, flags := bestMacros(c); len(flags) > 0 {
-			typed += " OPTIONS=" + command.Quote("operator_flags="+strings.Join(flags, ","))
+		_, flags := bestMacros(c)
+		option := "operator_flags=" + strings.Join(flags, ",")
+		_, err := boards.ParseOptions([]string{option})
+		switch {
+		case len(flags) > 0 && err != nil:
+			typed += ", compiled with " + strings.Join(flags, " ") // no project has an option for these
+		case len(flags) > 0:
+			typed += " OPTIONS=" + command.Quote(option)
 		}
 		t.Printf("tune: as a model in plain C it is %s", typed)
 	}
