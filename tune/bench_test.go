@@ -239,7 +239,10 @@ func TestUploadIsLittleMoreThanCode(t *testing.T) {
 		now := sent.Load()
 		rest := int(now-before) - result.Bytes
 		t.Logf("%s: %d bytes of code, %d others", c.ID, result.Bytes, rest)
-		if before > 0 && rest > 2000 { // some 400 of these check that the candidate keeps to its arguments
+
+		// Some 400 of these check that the candidate keeps to its arguments. On a loaded computer a call may need its budget
+		// of time set once more, which takes 47.
+		if before > 0 && rest > 2100 {
 			t.Errorf("%s: %d bytes were sent besides its %d", c.ID, rest, result.Bytes)
 		}
 		before = now
