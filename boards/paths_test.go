@@ -4,32 +4,25 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestRelativeFolders finds a board by a relative path and in a relative folder: its files are found from every working
 // folder, while messages name the file as the user does.
 func TestRelativeFolders(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "by a link")
-	if err := os.Symlink(t.TempDir(), home); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(t.TempDir(), home))
 	t.Chdir(home)
 	const text = `{"inherits": "chip/mps2_an385", "arena_kib": 64, "stack_bytes": 4096, "templates": ["baremetal"],
 		"sources": ["a.c"], "include": ["."],
 		"libraries": ["./two"], "post_link": ["{board}/sign", "{elf}", "{out.bin}"],
 		"link": {"kind": "qemu", "program": "q", "install": "q", "args": ["{board}/q.cfg"]}, "flash": {"programmer": "none"}}`
-	if err := os.MkdirAll("my own/boards", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("my own/boards/mine.json", []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.WriteFile(t, "my own/boards/mine.json", text)
 	want := filepath.Join(home, "my own", "boards")
 	for _, name := range []string{"mine", "my own/boards/mine.json", "./my own/boards/mine"} {
 		b, err := Find(name, []string{"my own"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		dirs := []string{
 			b.Dir, b.Sources[len(b.Sources)-1].Dir, b.Include[0].Dir, b.Libraries[0].Dir, b.PostLink.Dir, b.Link.Dir,
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/zephyrtest"
 )
@@ -24,16 +25,14 @@ import (
 // TestContexts ends the contexts of programmers before a call and while the tool hangs.
 func TestContexts(t *testing.T) {
 	tool := filepath.Join(t.TempDir(), "python3") // its second line names the Python of a pyocd: itself
-	must(t, os.WriteFile(tool, []byte("#!/bin/sh\n#"+tool+"\nexec sleep 60\n"), 0o755))
+	testkit.WriteProgram(t, tool, "#!/bin/sh\n#"+tool+"\nexec sleep 60\n")
 	c := Config{
 		Flash: boards.Flash{Chip: "nrf51", Scripts: []string{"target/nrf51.cfg"}},
 		Probe: Probe{Emulated: &Emulated{"localhost:1", "localhost:2"}},
 		Find:  func(string) (string, error) { return tool, nil }, Log: hclog.NewNullLogger(),
 	}
-	job := Job{
-		Erase: []boards.Sector{{Size: 1024}}, Write: []Segment{{Data: []byte{1}}},
-		Verify: []Segment{{Data: []byte{1}}},
-	}
+	data := []Segment{{Data: []byte{1}}}
+	job := Job{Erase: []boards.Sector{{Size: 1024}}, Write: data, Verify: data}
 	withRunner := c
 	withRunner.Build = zephyrtest.Build(t, "nrfjprog", map[string][]string{"nrfjprog": nil}, "")
 	for _, name := range []string{"openocd", "pyocd"} {
@@ -44,11 +43,11 @@ func TestContexts(t *testing.T) {
 				_, _, err := c.ChipOf(ctx)
 				return err
 			},
-			"Config.MemoryMap": func(ctx context.Context) error { _, err := c.MemoryMap(ctx); return err },
+			"Config.MemoryMap": failuretest.Of(c.MemoryMap),
 		}
 		failuretest.Ended(t, exported)
 		calls := failuretest.Calls{
-			"Read": func(ctx context.Context) error { _, err := p.(flashReader).Read(ctx, []Range{{0, 16}}); return err },
+			"Read": failuretest.With(p.(flashReader).Read, []Range{{0, 16}}),
 			"Inspect": func(ctx context.Context) error {
 				_, _, err := p.(inspector).Inspect(ctx, []Range{{0, 16}})
 				return err
@@ -79,8 +78,8 @@ func TestPythonOfPyOCD(t *testing.T) {
 	const works = "#!/bin/sh\necho '" + mark + "RAM 1 2 0'\n"
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755))
-		must(t, err)
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		testkit.WriteProgram(t, path, text)
 		return path
 	}
 	write("python/bin/python3.11", works)
@@ -116,11 +115,9 @@ func TestPythonOfPyOCD(t *testing.T) {
 func TestZeroConfig(t *testing.T) {
 	dir := t.TempDir()
 	output := "#!/bin/sh\necho '" + mark + "connected'\n"
-	for _, name := range []string{"openocd", "pyocd"} {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(output), 0o755))
-	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	for _, name := range []string{"openocd", "pyocd"} {
+		testkit.WriteProgram(t, filepath.Join(dir, name), output)
 		p, err := New(name, Config{Flash: boards.Flash{Chip: "nrf51"}})
 		must(t, err)
 		if err := p.Do(t.Context(), Job{Restart: true}); err == nil {

@@ -13,7 +13,6 @@ import (
 
 // TestHints: the cause is named in plain words, and the programmer's own words are kept.
 func TestHints(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		says  string
 		class failure.Class
@@ -22,9 +21,6 @@ func TestHints(t *testing.T) {
 		{"Error: libusb_open() failed with LIBUSB_ERROR_ACCESS\nError: open failed", failure.ProbeMissing, "udev"},
 		{"Error: libusb_claim_interface() failed with LIBUSB_ERROR_BUSY\nError: open failed", failure.ProbeMissing, "busy"},
 		{"Error: open failed", failure.ProbeMissing, "no probe"},
-		{"Error: unable to find a matching CMSIS-DAP device", failure.ProbeMissing, "no probe"},
-		{"Error: No J-Link device found.", failure.ProbeMissing, "no probe"},
-		{"No connected debug probe matches unique ID '0669'", failure.ProbeMissing, "no probe"},
 		{"No available debug probes are connected", failure.ProbeMissing, "no probe"},
 		{"usb.core.USBError: [Errno 13] Access denied (insufficient permissions)", failure.ProbeMissing, "udev"},
 		{
@@ -36,23 +32,16 @@ func TestHints(t *testing.T) {
 			"Info : Target voltage: 3.260465\nError: init mode failed (unable to connect to the target)", failure.Flash,
 			"does not respond",
 		},
-		{"Error: Error connecting DP: cannot read IDR", failure.Flash, "does not respond"},
 		{"pyocd.core.exceptions.TransferError: SWD/JTAG communication failure (No ACK)", failure.Flash, "does not respond"},
 		{"Warn : JTAG tap: stm32f4x.cpu       UNEXPECTED idcode: 0x0bb11477", failure.Flash, "not the one in the board file"},
-		{"Error: Cannot identify target as a STM32 family.", failure.Flash, "not the one in the board file"},
-		{"Error: stm32x device protected", failure.Flash, "locked"},
 		{"Error: Flash sector 3 is protected", failure.Flash, "locked"},
 		{"nRF52 APPROTECT enabled: not automatically unlocking", failure.Flash, "locked"},
 		{"Warn : [nrf51.cpu] core 0 is locked up.\nError: strange", failure.Flash, ""},
-		{"Error: failed erasing sectors 0 to 3", failure.Flash, "could not be erased"},
 		{"0001 C flash erase sector failure (address 0x00000400; result code 0x1)", failure.Flash, "could not be erased"},
-		{"Error: error writing to flash at address 0x08000000 at offset 0x00000000", failure.Flash, "could not be written"},
 		{"0001 C flash program page failure (address 0x00000400; result code 0x1)", failure.Flash, "could not be written"},
 		{"Error: timed out while waiting for target halted", failure.Flash, "does not halt"},
 		{"0000 C Target type stm32f746zg not recognized. Use 'pyocd list --targets'", failure.Config, "does not support"},
-		{"embedded:startup.tcl:28: Error: Can't find target/none.cfg", failure.Config, "scripts"},
 		{"embedded:startup.tcl:28: Error: Can't find support/of the board.cfg", failure.Config, "scripts"},
-		{"FATAL ERROR: board b does not support runner jlink", failure.Config, "the runner"},
 		{"FATAL ERROR: runner jlink does not support command flash", failure.Config, "the runner"},
 		{"FATAL ERROR: runner jlink received unknown arguments: ['--x']", failure.Config, "the runner"},
 		{"FATAL ERROR: invalid runner name a; choices: jlink, openocd", failure.Config, "the runner"},
@@ -61,8 +50,6 @@ func TestHints(t *testing.T) {
 		{"Info : RDP level 0.5 (0x55)\nError: failed erasing sectors 0 to 3", failure.Flash, "could not be erased"},
 		{"Info : RDP level 1 (0xBB)\nError: failed erasing sectors 0 to 3", failure.Flash, "locked"},
 		{"Info : Readout protection level 2\nError: failed erasing sectors 0 to 3", failure.Flash, "locked"},
-		{"Info : read-out protection level 0\nError: failed erasing sectors 0", failure.Flash, "could not be erased"},
-		{"Readout protection: off\nError: failed erasing sectors 0 to 3", failure.Flash, "could not be erased"},
 		{"0000412 I Readout protection: off [x]\n0001 C flash erase sector failure", failure.Flash, "could not be erased"},
 		{"Do not enable UICR APPROTECT.\nError: error writing to flash at address 0", failure.Flash, "not be written"},
 		{
@@ -98,7 +85,6 @@ func TestHints(t *testing.T) {
 
 // TestReportsHideNoError: what a programmer reports after its error is not shown as the error.
 func TestReportsHideNoError(t *testing.T) {
-	t.Parallel()
 	const cause = "Error: address range 0x00008000 .. 0x000080ff is not sector-aligned"
 	for _, says := range []string{
 		"Info : starting\n" + cause + "\nInfo : remote_bitbang interface quit\n",
@@ -114,7 +100,6 @@ func TestReportsHideNoError(t *testing.T) {
 
 // OpenOCD's comparison ends with an error at its first difference, or at the first segment if it lists none.
 func TestOpenOCDDifference(t *testing.T) {
-	t.Parallel()
 	const two = "diff 0 address 0x00000410. Was 0x0a instead of 0xff\n" +
 		"diff 1 address 0x00000411. Was 0x0b instead of 0xff\n"
 	verify := Job{Verify: []Segment{{0x400, make([]byte, 64)}}}
@@ -141,7 +126,6 @@ func TestOpenOCDDifference(t *testing.T) {
 // A run that changes the flash of a board with an identification register has failed unless the tool reported the
 // comparison as done.
 func TestComparisonIsAStep(t *testing.T) {
-	t.Parallel()
 	for _, register := range []uint64{0, 0xe0042000} {
 		c := Config{Chip: boards.Identification{
 			Address: boards.Number(register), Mask: 0xfff, Values: []boards.Number{0x434},

@@ -111,10 +111,8 @@ func TestSerialIsNoAddress(t *testing.T) {
 		}
 		for name, p := range map[string]Programmer{"pyocd": newPyOCD(c), "west": created(t, "west", c)} {
 			_, read := p.(flashReader).Read(t.Context(), []Range{{0, 4}})
-			for method, err := range map[string]error{"Do": p.Do(t.Context(), job), "Read": read} {
-				if failure.Of(err) != failure.Config || failure.Next(err) == "" {
-					t.Errorf("%s, %s of %s: %v", name, method, serial, err)
-				}
+			for _, err := range []error{p.Do(t.Context(), job), read} {
+				wantError(t, err, failure.Config)
 			}
 			for _, line := range p.Commands(job) {
 				if !strings.HasPrefix(line, "# ") {

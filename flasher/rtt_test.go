@@ -62,10 +62,7 @@ func TestServeRTT(t *testing.T) {
 	port := freeTCPPort(t)
 	block := []Range{{Addr: 0x20000000, Size: 0x80}, {Addr: rttAt, Size: 72}}
 	unused := func(context.Context) error { return errors.New("used") }
-	err := o.ServeRTT(ctx, port, block, unused)
-	if failure.Of(err) != failure.Boot {
-		t.Fatalf("without a control block: %v", err)
-	}
+	wantError(t, o.ServeRTT(ctx, port, block, unused), failure.Boot) // without a control block
 	b.setWords(rttUp, binary.LittleEndian.Uint32([]byte("hell")), binary.LittleEndian.Uint32([]byte("o\x00\x00\x00")))
 	b.setWords(rttAt, rttWords(5)...)
 	for wait := 50 * time.Millisecond; ; wait *= 2 { // nothing tells when OpenOCD has written what it received

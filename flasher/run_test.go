@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,7 +32,7 @@ func wrapped(t *testing.T, tool, script string) func(string) (string, error) {
 	}
 	wrapper := filepath.Join(t.TempDir(), tool)
 	text := "#!/bin/sh\n" + strings.ReplaceAll(script, "TOOL", command.Quote(path)) + "\n"
-	must(t, os.WriteFile(wrapper, []byte(text), 0o755))
+	testkit.WriteProgram(t, wrapper, text)
 	return func(name string) (string, error) {
 		if name == tool {
 			return wrapper, nil
@@ -45,7 +44,7 @@ func wrapped(t *testing.T, tool, script string) func(string) (string, error) {
 // A step that was not done is an error even if a wrapper makes the exit status 0.
 func TestExitStatusOfWrapper(t *testing.T) {
 	t.Parallel()
-	onMicrobit(t, func(t *testing.T, b *rig, tool string) {
+	onBoard(t, 0, func(t *testing.T, b *rig, tool string) {
 		b.conf.Find = wrapped(t, tool, `TOOL "$@" 2>&1 | tee log`)
 		p := created(t, tool, b.conf)
 		job := Job{Restart: true}
@@ -64,7 +63,6 @@ func TestExitStatusOfWrapper(t *testing.T) {
 		if c := failure.Of(err); err == nil || c != failure.Flash && c != failure.Verify {
 			t.Errorf("unplugged after %d of %d transfers: class %v: %v", whole/2, whole, c, err)
 		}
-		t.Logf("unplugged after %d of %d transfers: %v", whole/2, whole, err)
 		all := slices.Concat(job.Write[0].Data, job.Write[1].Data, job.Write[2].Data)
 		if bytes.Equal(b.flash()[:len(all)], all) {
 			t.Error("the flash was not interrupted: the test tests nothing")
@@ -72,28 +70,23 @@ func TestExitStatusOfWrapper(t *testing.T) {
 		differs := Segment{job.Write[0].Addr, b.flash()[:b.size]}
 		differs.Data[100] ^= 1
 		err = p.Do(t.Context(), Job{Verify: []Segment{differs}})
-		if failure.Of(err) != failure.Verify || !strings.Contains(err.Error(), fmt.Sprintf("%08x", differs.Addr+100)) {
-			t.Errorf("a difference: %v", err)
-		}
+		wantError(t, err, failure.Verify, fmt.Sprintf("%08x", differs.Addr+100))
 		b.ask(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{UnplugAfter: 100}})
-		if _, err := p.(flashReader).Read(t.Context(), []Range{{b.base, 4 * b.size}}); failure.Of(err) != failure.Flash {
-			t.Errorf("reading: %v", err)
-		}
+		_, err = p.(flashReader).Read(t.Context(), []Range{{b.base, 4 * b.size}})
+		wantError(t, err, failure.Flash)
 	})
 }
 
 // Output besides marks, and repeated marks, are ignored.
 func TestOtherLines(t *testing.T) {
 	t.Parallel()
-	onMicrobit(t, func(t *testing.T, b *rig, tool string) {
+	onBoard(t, 0, func(t *testing.T, b *rig, tool string) {
 		b.conf.Find = wrapped(t, tool, `echo '0000042 W sector E of bank C was slow, see /srv/lab E left/notes C [x]'
 TOOL "$@" 2>&1 | tee /dev/stderr`)
 		var steps []string
 		b.conf.Step = func(s string) { steps = append(steps, s) }
 		job := Job{Erase: []boards.Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 3)}, Verify: []Segment{b.pattern(0, 3)}}
-		if err := created(t, tool, b.conf).Do(t.Context(), job); err != nil {
-			t.Error(err)
-		}
+		must(t, created(t, tool, b.conf).Do(t.Context(), job))
 		if n := strings.Count(strings.Join(steps, " "), "verified"); n != 1 {
 			t.Errorf("steps: %q", steps)
 		}
@@ -110,24 +103,17 @@ func TestErasingsThatBegan(t *testing.T) {
 		return text
 	}
 	const ready = "say " + compared
-	job := Job{Erase: []boards.Sector{
-		{Index: 0, Addr: 0x0, Size: 64},
-		{Index: 1, Addr: 0x40, Size: 64},
-		{Index: 2, Addr: 0x80, Size: 64},
-	}}
+	job := Job{Erase: []boards.Sector{{Addr: 0x0, Size: 64}, {Addr: 0x40, Size: 64}, {Addr: 0x80, Size: 64}}}
 	for _, c := range []struct {
 		name string
 		tool string // a script; "" means that there is none
 		want []uint64
 	}{
 		{"missing", "", nil},
-		{"cannot be run", "#!/not/there\n", nil},
 		{"no probe", says("exit 1"), nil},
-		{"no probe, and it hangs", says("exec sleep 60"), nil},
 		{"the first fails", says("say connected", ready, "exit 1"), []uint64{0}},
 		{"the second fails", says("say connected", ready, "say erased 0x0", "exit 1"), []uint64{0, 0x40}},
 		{"it stops without a word", says("say connected", ready, "say erased 0x0", "exit 0"), []uint64{0, 0x40}},
-		{"it is killed", says("say connected", ready, "say erased 0x0", "kill -9 $$"), []uint64{0, 0x40}},
 		{"the sectors differ", says("say connected", "exit 1"), nil},
 		{"it hangs", says("say connected", ready, "exec sleep 60"), []uint64{0, 0x40, 0x80}},
 		{
@@ -135,8 +121,8 @@ func TestErasingsThatBegan(t *testing.T) {
 			[]uint64{0, 0x40, 0x80},
 		},
 	} {
-		path := filepath.Join(t.TempDir(), "tool") // written before others are started, which would inherit it open
-		must(t, os.WriteFile(path, []byte(c.tool), 0o755))
+		path := filepath.Join(t.TempDir(), "tool")
+		testkit.WriteProgram(t, path, c.tool)
 		for _, programmer := range []string{"openocd", "pyocd"} {
 			t.Run(c.name+"/"+programmer, func(t *testing.T) {
 				t.Parallel()
@@ -205,13 +191,11 @@ func TestSharedSerial(t *testing.T) {
 // A gdb server that is not ready in time is ended, before Serve returns.
 func TestServerHangs(t *testing.T) {
 	t.Parallel()
-	hang := command.Command{Path: "/bin/sh", Args: []string{"-c", "exec sleep 600"}}
 	ctx := testkit.Context(t)
 	used := func(context.Context) error { return errors.New("used") }
-	err := server{name: gdbServer, command: hang, ready: "ready"}.serve(ctx, 10*time.Millisecond, used)
-	if failure.Of(err) != failure.Timeout || ctx.Err() != nil || !strings.Contains(err.Error(), "hangs") {
-		t.Errorf("class %v: %v; %v", failure.Of(err), err, ctx.Err())
-	}
+	hangs := server{name: gdbServer, command: shell("exec sleep 600"), ready: "ready"}
+	wantError(t, hangs.serve(ctx, 10*time.Millisecond, used), failure.Timeout, "hangs")
+	must(t, ctx.Err())
 }
 
 // TestServerPortTaken: a server that cannot listen is not used, also if it goes on, as OpenOCD does.
@@ -219,12 +203,9 @@ func TestServerPortTaken(t *testing.T) {
 	t.Parallel()
 	const taken = "echo \"Error: couldn't bind gdb to socket on port 3333: Address already in use\" >&2; "
 	for _, end := range []string{"echo ready >&2; exec sleep 600", "exit 1"} {
-		serves := command.Command{Path: "/bin/sh", Args: []string{"-c", taken + end}}
 		used := func(context.Context) error { return errors.New("used") }
-		err := server{name: gdbServer, command: serves, ready: "ready"}.serve(t.Context(), time.Hour, used)
-		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "another program listens") {
-			t.Errorf("%s: class %v: %v", end, failure.Of(err), err)
-		}
+		err := server{name: gdbServer, command: shell(taken + end), ready: "ready"}.serve(t.Context(), time.Hour, used)
+		wantError(t, err, failure.Config, "another program listens")
 	}
 }
 
@@ -232,18 +213,17 @@ func TestServerPortTaken(t *testing.T) {
 // error has the server's own words.
 func TestServerEnds(t *testing.T) {
 	t.Parallel()
-	for _, script := range []string{"echo ready >&2; echo probe gone >&2; exit 1", "echo ready; exit 0"} {
-		ends := command.Command{Path: "/bin/sh", Args: []string{"-c", script}}
-		s := server{name: "RTT server", command: ends, ready: "ready"}
+	for script, text := range map[string]string{
+		"echo ready >&2; echo probe gone >&2; exit 1": "probe gone", "echo ready; exit 0": "",
+	} {
+		s := server{name: "RTT server", command: shell(script), ready: "ready"}
 		ctx := testkit.Context(t)
 		err := s.serveWatched(ctx, time.Hour, func(ctx context.Context) error {
 			<-ctx.Done()
 			return nil
 		})
-		gone := strings.HasSuffix(script, "0") || err != nil && strings.Contains(err.Error(), "probe gone")
-		if failure.Of(err) != failure.Transport || ctx.Err() != nil || !gone {
-			t.Errorf("%s: class %v: %v; %v", script, failure.Of(err), err, ctx.Err())
-		}
+		wantError(t, err, failure.Transport, text)
+		must(t, ctx.Err())
 	}
 }
 

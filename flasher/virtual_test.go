@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -24,7 +23,10 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/zephyrtest"
 )
 
-var must = testkit.Must
+var (
+	must      = testkit.Must
+	wantError = testkit.WantError
+)
 
 func TestMain(m *testing.M) { keepertest.Main(m) }
 
@@ -48,11 +50,7 @@ func openRig(t *testing.T, f boards.Flash, base, size uint64) *rig {
 	b := &rig{t: t, dir: t.TempDir(), base: base, size: size}
 	up, err := chipkeeper.Up(t.Context(), keepertest.Path, b.dir, f.Chip, chipkeeper.Stays)
 	must(t, err)
-	t.Cleanup(func() {
-		if err := chipkeeper.Down(context.Background(), b.dir); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, chipkeeper.Down(context.Background(), b.dir)) })
 	b.up = up
 	b.conf = Config{
 		Flash: f, Find: testkit.FindTool, Probe: Probe{Emulated: &Emulated{up.Address.Bitbang, up.Address.Remote}},
@@ -64,9 +62,7 @@ func openRig(t *testing.T, f boards.Flash, base, size uint64) *rig {
 func (b *rig) ask(q chipkeeper.Request) chipkeeper.Answer {
 	b.t.Helper()
 	a, err := chipkeeper.Ask(testkit.Context(b.t), b.dir, q)
-	if err != nil {
-		b.t.Error(err)
-	}
+	must(b.t, err)
 	return a
 }
 
@@ -74,9 +70,7 @@ func (b *rig) ask(q chipkeeper.Request) chipkeeper.Answer {
 func (b *rig) flash() []byte {
 	b.t.Helper()
 	b.ask(chipkeeper.Request{Do: "save"})
-	data, err := os.ReadFile(filepath.Join(b.dir, "flash.bin"))
-	must(b.t, err)
-	return data
+	return testkit.ReadFile(b.t, filepath.Join(b.dir, "flash.bin"))
 }
 
 func (b *rig) sector(i int) boards.Sector {
@@ -110,35 +104,29 @@ var boardsUnderTest = []struct {
 }
 
 // onEach runs programmers on the first of the boards; in the full test on the second too.
-func onEach(t *testing.T, do func(t *testing.T, b *rig, p Programmer)) {
-	onBoard(t, 0, do)
-	if drawn.InFull() {
-		onBoard(t, 1, do)
+func onEach(t *testing.T, do func(t *testing.T, b *rig, tool string)) {
+	for board := range drawn.Count(1, 2) {
+		onBoard(t, board, do)
 	}
 }
 
-func onBoard(t *testing.T, board int, do func(t *testing.T, b *rig, p Programmer)) {
+// onBoard runs programmers on one of the boards, with the name of the tool that reaches the probe.
+func onBoard(t *testing.T, board int, do func(t *testing.T, b *rig, tool string)) {
 	k := boardsUnderTest[board]
 	for _, name := range drawn.Of(t, "tool of "+t.Name(), []string{"openocd", "pyocd"}, 1) {
 		t.Run(k.name+"/"+name, func(t *testing.T) {
 			f := k.flash
 			f.Programmer = name
-			b := openRig(t, f, k.base, k.size)
-			do(t, b, created(t, name, b.conf))
+			do(t, openRig(t, f, k.base, k.size), name)
 		})
 	}
-}
-
-// onMicrobit runs programmers on the first of the boards, with the name of the tool that reaches the probe.
-func onMicrobit(t *testing.T, do func(t *testing.T, b *rig, tool string)) {
-	onBoard(t, 0, func(t *testing.T, b *rig, _ Programmer) { do(t, b, b.conf.Flash.Programmer) })
 }
 
 // A job erases and writes exactly what it names; the result is verified and can be read.
 func TestJob(t *testing.T) {
 	t.Parallel()
-	job := func(t *testing.T, b *rig, p Programmer) {
-		all := Job{Restart: true}
+	job := func(t *testing.T, b *rig, tool string) {
+		p, all := created(t, tool, b.conf), Job{Restart: true}
 		for i := range 3 {
 			all.Erase = append(all.Erase, b.sector(i))
 			all.Write = append(all.Write, b.pattern(i, 0))
@@ -146,14 +134,12 @@ func TestJob(t *testing.T) {
 		all.Verify = all.Write
 		must(t, p.Do(t.Context(), all))
 		one := b.pattern(1, 77)
-		if err := p.Do(t.Context(), Job{
-			Erase: []boards.Sector{b.sector(1)}, Write: []Segment{one},
-			Verify: []Segment{all.Write[0], one, all.Write[2]}, Restart: true,
-		}); err != nil {
-			t.Fatal(err)
-		}
+		whole := []Segment{all.Write[0], one, all.Write[2]}
+		must(t, p.Do(t.Context(), Job{
+			Erase: []boards.Sector{b.sector(1)}, Write: []Segment{one}, Verify: whole, Restart: true,
+		}))
 		flash := b.flash()
-		for i, want := range []Segment{all.Write[0], one, all.Write[2]} {
+		for i, want := range whole {
 			if !bytes.Equal(flash[uint64(i)*b.size:][:b.size], want.Data) {
 				t.Errorf("sector %d holds something else", i)
 			}
@@ -172,10 +158,9 @@ func TestJob(t *testing.T) {
 		onBoard(t, board, job)
 	}
 	t.Run("Zephyr", func(t *testing.T) {
-		onBoard(t, 0, func(t *testing.T, b *rig, _ Programmer) {
-			zephyr := b.conf
-			zephyr.Build, zephyr.Flash = zephyrBuildOf(t, b.conf.Flash), boards.Flash{Programmer: "west"}
-			job(t, b, created(t, "west", zephyr))
+		onBoard(t, 0, func(t *testing.T, b *rig, _ string) {
+			b.conf.Build, b.conf.Flash = zephyrBuildOf(t, b.conf.Flash), boards.Flash{Programmer: "west"}
+			job(t, b, "west")
 		})
 	})
 }
@@ -194,7 +179,7 @@ func zephyrBuildOf(t *testing.T, f boards.Flash) string {
 	dir := zephyrtest.Build(t, f.Programmer, map[string][]string{f.Programmer: args[f.Programmer]},
 		"source [find beside.cfg]\n")
 	beside := filepath.Join(dir, "..", "the board", "support", "beside.cfg")
-	must(t, os.WriteFile(beside, []byte("source [find "+f.Scripts[0]+"]\n"), 0o644))
+	testkit.WriteFile(t, beside, "source [find "+f.Scripts[0]+"]\n")
 	return dir
 }
 
@@ -202,9 +187,9 @@ func zephyrBuildOf(t *testing.T, f boards.Flash) string {
 // larger or smaller, also beside right ones, and whatever chip is accepted.
 func TestOtherSectors(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, b *rig, _ Programmer) {
+	onEach(t, func(t *testing.T, b *rig, tool string) {
 		b.conf.AnyChip = true
-		p := created(t, b.conf.Flash.Programmer, b.conf)
+		p := created(t, tool, b.conf)
 		for _, other := range []boards.Sector{
 			{Addr: b.base, Size: 4 * b.size},
 			{Addr: b.base + b.size, Size: b.size / 4},
@@ -212,8 +197,8 @@ func TestOtherSectors(t *testing.T) {
 			{Addr: 0x60000000, Size: b.size},
 		} {
 			err := p.Do(t.Context(), Job{Erase: []boards.Sector{b.sector(2), other}})
-			if !errors.Is(err, ErrOtherChip) || !strings.Contains(failure.Next(err), "sectors") ||
-				!strings.Contains(err.Error(), fmt.Sprintf("0x%x bytes at 0x%08x, where", other.Size, other.Addr)) {
+			wantError(t, err, "", "sectors", fmt.Sprintf("0x%x bytes at 0x%08x, where", other.Size, other.Addr))
+			if !errors.Is(err, ErrOtherChip) {
 				t.Errorf("%v: %v", other, err)
 			}
 		}
@@ -257,7 +242,7 @@ func TestIdentification(t *testing.T) {
 		"nrf51":       {Address: 0x1000005C, Mask: 0xFFFF, Values: []boards.Number{0x20, 0x1D}, Source: "s"},
 		"stm32f412xe": {Address: 0xE0042000, Mask: 0xFFF, Values: []boards.Number{0x413, 0x441}, Source: "s"},
 	}
-	onEach(t, func(t *testing.T, b *rig, _ Programmer) {
+	onEach(t, func(t *testing.T, b *rig, tool string) {
 		chip := right[b.conf.Flash.Chip]
 		for n, c := range []struct {
 			name   string
@@ -272,7 +257,7 @@ func TestIdentification(t *testing.T) {
 			before := b.ask(chipkeeper.Request{Do: "status"}).State.Erases
 			b.conf.Chip, b.conf.AnyChip = chip, c.any
 			b.conf.Chip.Values = c.values
-			p := created(t, b.conf.Flash.Programmer, b.conf)
+			p := created(t, tool, b.conf)
 			data := []Segment{b.pattern(0, byte(n))}
 			err := p.Do(t.Context(), Job{Erase: []boards.Sector{b.sector(0)}, Write: data, Verify: data})
 			erased := !slices.Equal(b.ask(chipkeeper.Request{Do: "status"}).State.Erases, before)
@@ -291,14 +276,9 @@ func TestIdentification(t *testing.T) {
 // Inspect returns the core's program counter and memory, and neither resets nor stops it.
 func TestInspect(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, b *rig, p Programmer) {
-		data := []Segment{b.pattern(0, 0)} // it sleeps at its ninth byte
-		if err := p.Do(t.Context(), Job{
-			Erase: []boards.Sector{b.sector(0)}, Write: data, Verify: data,
-			Restart: true,
-		}); err != nil {
-			t.Fatal(err)
-		}
+	onEach(t, func(t *testing.T, b *rig, tool string) {
+		p, data := created(t, tool, b.conf), []Segment{b.pattern(0, 0)} // it sleeps at its ninth byte
+		must(t, p.Do(t.Context(), Job{Erase: []boards.Sector{b.sector(0)}, Write: data, Verify: data, Restart: true}))
 		for range 2 {
 			pc, got, err := p.(inspector).Inspect(t.Context(), []Range{{data[0].Addr, 8}, {0xE000ED00, 4}})
 			must(t, err)
@@ -313,9 +293,9 @@ func TestInspect(t *testing.T) {
 // Errors name the cause: a difference, a probe that vanishes.
 func TestFailures(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, b *rig, _ Programmer) {
-		p := created(t, b.conf.Flash.Programmer, b.conf)
-		job := Job{Erase: []boards.Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}, Verify: []Segment{b.pattern(0, 0)}}
+	onEach(t, func(t *testing.T, b *rig, tool string) {
+		p := created(t, tool, b.conf)
+		job := Job{Erase: []boards.Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}}
 		must(t, p.Do(t.Context(), job))
 		job.Write[0] = b.pattern(0, 9) // what is there already need not be written
 		job.Verify = job.Write
@@ -338,20 +318,15 @@ func TestFailures(t *testing.T) {
 			if err == nil || got != c.want {
 				t.Errorf("%s: class %v, want %v: %v", c.name, got, c.want, err)
 			}
-			t.Logf("%s: %v", c.name, err)
-			if c.name == "unplugged" && failure.Next(err) == "" {
-				t.Errorf("%s: no next step", c.name)
-			}
-			var tool *command.Error
-			if errors.As(err, &tool) {
-				t.Logf("the tool printed: %s", tool.Text)
-			}
 		}
 		b.ask(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{}})
-		if err := p.Do(t.Context(), job); err != nil {
-			t.Errorf("afterwards: %v", err)
-		}
+		must(t, p.Do(t.Context(), job))
 	})
+}
+
+// shell is a command that runs a script.
+func shell(script string) command.Command {
+	return command.Command{Path: "/bin/sh", Args: []string{"-c", script}}
 }
 
 // A missing probe is an error of class probe-missing, without a long wait.
@@ -366,39 +341,17 @@ func TestNoProbe(t *testing.T) {
 				Flash: boardsUnderTest[0].flash, Find: testkit.FindTool,
 				Probe: Probe{Emulated: &Emulated{"127.0.0.1:1", "127.0.0.1:1"}},
 			})
-			err := p.Do(t.Context(), Job{Verify: []Segment{{0, make2(4)}}})
-			if failure.Of(err) != failure.ProbeMissing {
-				t.Errorf("class %v: %v", failure.Of(err), err)
-			}
+			err := p.Do(t.Context(), Job{Verify: []Segment{{0, make([]byte, 4)}}})
+			wantError(t, err, failure.ProbeMissing)
 		})
-	}
-}
-
-func make2(n int) []byte { return make([]byte, n) }
-
-// A cancel ends the tool and its children.
-func TestCancel(t *testing.T) {
-	t.Parallel()
-	slow := filepath.Join(t.TempDir(), "slow.cfg") // the job cannot end before it is canceled
-	const script = "rename init connect; proc init {} { connect; proc verify_image {args} { sleep 60000 } }\n"
-	must(t, os.WriteFile(slow, []byte(script), 0o644))
-	scripts := []string{"target/nrf51.cfg", slow}
-	b := openRig(t, boards.Flash{Programmer: "openocd", Scripts: scripts, Chip: "nrf51"}, 0, 1024)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	stopped := errors.New("stopped by the user")
-	b.conf.Step = func(s string) { cancel(stopped) }
-	err := newOpenOCD(b.conf).Do(ctx,
-		Job{Erase: []boards.Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}, Verify: []Segment{b.pattern(0, 0)}})
-	if !errors.Is(err, stopped) {
-		t.Errorf("got %v", err)
 	}
 }
 
 // Firmware that left an interrupt enabled does not run its handler while the flash below that is being erased.
 func TestInterruptsWhileErasing(t *testing.T) {
 	t.Parallel()
-	onMicrobit(t, func(t *testing.T, b *rig, _ string) {
-		p := created(t, b.conf.Flash.Programmer, b.conf)
+	onBoard(t, 0, func(t *testing.T, b *rig, tool string) {
+		p := created(t, tool, b.conf)
 		busy := b.pattern(0, 0)
 		entry := uint32(b.base) + 9
 		copy(busy.Data, []byte{
@@ -410,8 +363,6 @@ func TestInterruptsWhileErasing(t *testing.T) {
 		must(t, p.Do(t.Context(), job))
 		next := Job{Erase: []boards.Sector{b.sector(0), b.sector(1)}, Write: []Segment{b.pattern(1, 5), b.pattern(0, 5)}}
 		next.Verify = next.Write
-		if err := p.Do(t.Context(), next); err != nil {
-			t.Error(err)
-		}
+		must(t, p.Do(t.Context(), next))
 	})
 }

@@ -5,7 +5,6 @@ package transport_test
 import (
 	"bytes"
 	"context"
-	"os"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/testkit"
@@ -19,21 +18,11 @@ func TestContexts(t *testing.T) {
 	mute, other := transporttest.Pair() // nobody is at the other end
 	defer other.Close()
 	full := bytes.Repeat([]byte{1}, 1<<20)
-	child := func(part string) *transport.Process {
-		p, err := transport.StartProcess(t.Context(),
-			transport.ProcessConfig{Path: os.Args[0], Env: []string{childVariable + "=" + part}})
-		must(t, err)
-		t.Cleanup(func() { _ = p.Close() })
-		return p
-	}
-	process := child("hang")
+	process := start(t, "hang")
 	_, serial := openTerminal(t)
 	tcp, _ := connect(t)
 	listener := transporttest.Listen(t, "127.0.0.1:0")
-	dialTCP := func(ctx context.Context) error {
-		_, err := transport.DialTCP(ctx, transport.TCPConfig{Address: listener.Address()})
-		return err
-	}
+	dialTCP := failuretest.With(transport.DialTCP, transport.TCPConfig{Address: listener.Address()})
 	recorded := transport.Record(mute, &bytes.Buffer{}) // each of its calls is one of mute's too
 	session := func() *transport.Session {
 		host, device := transporttest.Pair()
@@ -67,24 +56,17 @@ func TestContexts(t *testing.T) {
 	dial := func(ctx context.Context) error { _, err := transport.Dial(ctx, mute, quick); return err }
 	redial := func(ctx context.Context) error { return session().Redial(ctx) }
 	failuretest.Ended(t, failuretest.Calls{
-		"StartProcess": func(ctx context.Context) error {
-			_, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: os.Args[0]})
-			return err
-		},
+		"StartProcess": failuretest.With(transport.StartProcess, child("echo")),
 		"Process.Read": reads(process), "Process.Write": writes(process),
 		"Link.Read": reads(recorded), "Link.Write": writes(recorded),
 		"DialTCP": dialTCP, "Dial": dial, "Session.Redial": redial,
 		"Session.Send": func(ctx context.Context) error { return session().Send(ctx, []byte("x")) },
-		"Session.Recv": func(ctx context.Context) error { _, err := session().Recv(ctx); return err },
-	})
-	failuretest.EndedCalls(t, failuretest.Calls{
-		"serial Read": reads(serial), "serial Write": writes(serial), "TCP Read": reads(tcp), "TCP Write": writes(tcp),
+		"Session.Recv": failuretest.Of(session().Recv),
 	})
 	failuretest.Waiting(t, failuretest.Calls{
 		"Process.Read": reads(process), "Link.Read": reads(mute), "serial Read": reads(serial),
 		"Process.Write": writes(process), "Link.Write": writes(mute), "serial Write": writes(serial),
 		"TCP Read": reads(tcp), "TCP Write": endless(tcp),
-		"Dial":         dial,
-		"Session.Recv": func(ctx context.Context) error { _, err := session().Recv(ctx); return err },
+		"Dial": dial, "Session.Recv": failuretest.Of(session().Recv),
 	})
 }

@@ -58,9 +58,7 @@ func TestRedialBeginsNewSession(t *testing.T) {
 				if _, err := s.Recv(ctx); !errors.Is(err, transport.ErrTerminated) {
 					t.Fatalf("session %d ended with %v", i, err)
 				}
-				if err := s.Redial(ctx); err != nil {
-					t.Fatalf("redial %d: %v", i, err)
-				}
+				must(t, s.Redial(ctx))
 			}
 			_ = s.Close()
 			<-done

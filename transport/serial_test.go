@@ -3,7 +3,6 @@
 package transport_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,20 +30,6 @@ func openTerminal(t *testing.T) (near *os.File, port transport.Link) {
 	return near, port
 }
 
-// TestWithoutTerminals runs a test of this file once more, in a system without pseudo-terminals.
-func TestWithoutTerminals(t *testing.T) {
-	const without = "mount -t tmpfs none /dev/pts"
-	if output, err := exec.Command("unshare", "--mount", "sh", "-c", without).CombinedOutput(); err != nil {
-		t.Skipf("no namespace to hide the pseudo-terminals in: %v: %s", err, output)
-	}
-	output, err := exec.Command("unshare", "--mount", "sh", "-c",
-		without+` && exec "$0" -test.v -test.run='^TestUnpluggedPortIsBoardLost$'`, os.Args[0]).CombinedOutput()
-	if err != nil || !strings.Contains(string(output), "no pseudo-terminal to use as a serial port") ||
-		!strings.Contains(string(output), "--- SKIP") {
-		t.Errorf("%v\n%s", err, output)
-	}
-}
-
 func TestSerialContract(t *testing.T) {
 	transporttest.Run(t, func(t *testing.T) transport.Link {
 		near, port := openTerminal(t)
@@ -55,16 +40,14 @@ func TestSerialContract(t *testing.T) {
 
 func TestUnpluggedPortIsBoardLost(t *testing.T) {
 	near, port := openTerminal(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if _, err := near.Write([]byte("abc")); err != nil {
-		t.Fatal(err)
-	}
+	ctx := within(t, 10*time.Second)
+	_, err := near.Write([]byte("abc"))
+	must(t, err)
 	if n, err := port.Read(ctx, make([]byte, 8)); n != 3 || err != nil {
 		t.Fatalf("read %d, %v", n, err)
 	}
 	near.Close()
-	_, err := port.Read(ctx, make([]byte, 8))
+	_, err = port.Read(ctx, make([]byte, 8))
 	if !errors.Is(err, transport.ErrClosed) || failure.Of(err) != failure.BoardLost {
 		t.Errorf("read after it was unplugged: %v, class %v", err, failure.Of(err))
 	}
@@ -75,9 +58,7 @@ func TestUnpluggedPortIsBoardLost(t *testing.T) {
 
 func TestMissingPortIsProbeMissing(t *testing.T) {
 	_, err := transport.OpenSerial("/dev/ttyNONE7", 0)
-	if failure.Of(err) != failure.ProbeMissing {
-		t.Errorf("%v, class %v", err, failure.Of(err))
-	}
+	wantError(t, err, failure.ProbeMissing)
 }
 
 // TestSharedPortNamesOtherProgram opens a port that another program reads: Read's timeout names the program, and Close
@@ -92,27 +73,24 @@ func TestSharedPortNamesOtherProgram(t *testing.T) {
 		_ = cat.Process.Kill() // it still reads
 		_ = cat.Wait()
 	})
-	lines := func(n int) {
+	line := func() {
 		t.Helper()
-		if _, err := near.Write(bytes.Repeat([]byte("x\n"), n)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := near.Write([]byte("x\n"))
+		must(t, err)
 	}
-	lines(1)
-	if _, err := io.ReadFull(taken, make([]byte, 2)); err != nil { // cat reads
-		t.Fatal(err)
-	}
+	line()
+	_, err = io.ReadFull(taken, make([]byte, 2)) // cat reads
+	must(t, err)
 	go func() { _, _ = io.Copy(io.Discard, taken) }()
 	want := fmt.Sprintf("cat (process %d)", cat.Process.Pid)
 	for range 3 {
 		port, err := transport.OpenSerial(far.Name(), 0)
 		must(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		ctx := within(t, 20*time.Millisecond)
 		for err = nil; err == nil; { // each byte reaches the port or cat
-			lines(1)
+			line()
 			_, err = port.Read(ctx, make([]byte, 8))
 		}
-		cancel()
 		if !errors.Is(err, transport.ErrSharedPort) || !strings.Contains(err.Error(), want+": read") ||
 			!errors.Is(err, context.DeadlineExceeded) || !strings.Contains(failure.Next(err), want) {
 			t.Errorf("%v (%s), want %s", err, failure.Next(err), want)
@@ -143,9 +121,7 @@ func TestSharedPortNamesOtherProgram(t *testing.T) {
 // TestSerialNotShared: a port that no other program has open is not called shared.
 func TestSerialNotShared(t *testing.T) {
 	_, port := openTerminal(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	_, err := port.Read(ctx, make([]byte, 8))
+	_, err := port.Read(within(t, time.Millisecond), make([]byte, 8))
 	if errors.Is(err, transport.ErrSharedPort) || failure.Of(err) != failure.Timeout {
 		t.Errorf("a timeout: %v", err)
 	}
@@ -192,9 +168,7 @@ func TestSerialForkedReader(t *testing.T) {
 	port, err := transport.OpenSerial(far.Name(), 0)
 	must(t, err)
 	defer port.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	_, err = port.Read(ctx, make([]byte, 8))
+	_, err = port.Read(within(t, 20*time.Millisecond), make([]byte, 8))
 	if errors.Is(err, transport.ErrSharedPort) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}

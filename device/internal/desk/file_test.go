@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
@@ -29,16 +28,12 @@ func note(t *testing.T, b *File, d Entry) Entry {
 // TestFileKeepsNames: a noted device keeps its name, power command and notes, and its entry is found by chip, by probe,
 // and by USB path where probes share a serial. A written file reads back equal.
 func TestFileKeepsNames(t *testing.T) {
-	t.Parallel()
 	path := filepath.Join(t.TempDir(), "desk.json")
 	b, err := ReadFile(path)
 	if err != nil || len(b.Devices) != 0 {
 		t.Fatalf("a missing file: %+v, %v", b, err)
 	}
-	first := note(t, b, Entry{
-		Board: "nucleo_f746zg", Probe: "P1", Chip: "c1",
-		Link: Link{Kind: "serial", Path: "1-2"},
-	})
+	first := note(t, b, Entry{Board: "nucleo_f746zg", Probe: "P1", Chip: "c1", Link: Link{Path: "1-2"}})
 	if first.Name != "nucleo-f746zg-1" {
 		t.Errorf("the first is called %q", first.Name)
 	}
@@ -46,15 +41,9 @@ func TestFileKeepsNames(t *testing.T) {
 	if n := note(t, b, Entry{Board: "nucleo_f746zg", Probe: "P2"}); n.Name != "nucleo-f746zg-2" {
 		t.Errorf("the second is called %q", n.Name)
 	}
-	sameChip := note(t, b, Entry{
-		Board: "nucleo_f746zg", Probe: "P9", Chip: "c1",
-		Link: Link{Kind: "serial", Path: "3-1"},
-	})
+	sameChip := note(t, b, Entry{Board: "nucleo_f746zg", Probe: "P9", Chip: "c1", Link: Link{Path: "3-1"}})
 	want := Entry{
-		"nucleo-f746zg-1", "nucleo_f746zg", "P9", "c1",
-		Link{Kind: "serial", Path: "3-1"},
-		"relay 3",
-		"antenna removed", false,
+		"nucleo-f746zg-1", "nucleo_f746zg", "P9", "c1", Link{Path: "3-1"}, "relay 3", "antenna removed", false,
 	}
 	if sameChip != want {
 		t.Errorf("behind another probe: %+v", sameChip)
@@ -74,14 +63,11 @@ func TestFileKeepsNames(t *testing.T) {
 	}
 	one := 1
 	for range 2 { // two probes with one serial
-		note(t, b, Entry{
-			Board: "nucleo_f401re", Probe: "P3", Link: Link{Kind: "serial", Path: "1-3", Interface: &one},
-			Shared: true,
-		})
-		note(t, b, Entry{
-			Board: "nucleo_f401re", Probe: "P3",
-			Link: Link{Kind: "serial", Path: "1-4", USB: "1a86:7523", Serial: "A"}, Shared: true,
-		})
+		for _, l := range []Link{
+			{Kind: "serial", Path: "1-3", Interface: &one}, {Path: "1-4", USB: "1a86:7523", Serial: "A"},
+		} {
+			note(t, b, Entry{Board: "nucleo_f401re", Probe: "P3", Link: l, Shared: true})
+		}
 	}
 	if len(b.Devices) != 4 || b.Devices[2].Link.Path != "1-3" || b.Devices[3].Link.Path != "1-4" {
 		t.Errorf("%+v", b.Devices)
@@ -92,29 +78,6 @@ func TestFileKeepsNames(t *testing.T) {
 	must(t, b.Write(path))
 	if got, err := ReadFile(path); err != nil || !reflect.DeepEqual(got, b) {
 		t.Errorf("read back: %+v, %v", got, err)
-	}
-}
-
-// TestInvalidFile: each invalid file is an error of class config.
-func TestInvalidFile(t *testing.T) {
-	t.Parallel()
-	for name, text := range map[string]string{
-		"empty":         "",
-		"truncated":     "{",
-		"other format":  `{"format": 2}`,
-		"no board":      `{"format": 1, "devices": [{"name": "a"}]}`,
-		"unknown field": `{"format": 1, "nonsense": 3}`,
-		"trailing text": `{"format": 1} more`,
-		"two of a name": `{"format": 1, "devices": [{"name": "a", "board": "b"}, {"name": "a", "board": "c"}]}`,
-		"too large":     strings.Repeat(" ", 1<<20+1),
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "desk.json")
-			writeFile(t, path, text)
-			if _, err := ReadFile(path); failure.Of(err) != failure.Config {
-				t.Errorf("%.40q: %v", text, err)
-			}
-		})
 	}
 }
 
@@ -135,6 +98,10 @@ func TestNoteDistinguishesAddresses(t *testing.T) {
 
 // TestFileErrorNamesLine: an error names the line, and its next step does not remove what users wrote.
 func TestFileErrorNamesLine(t *testing.T) {
+	large := filepath.Join(t.TempDir(), "desk.json")
+	writeFile(t, large, strings.Repeat(" ", 1<<20+1))
+	_, err := ReadFile(large)
+	wantError(t, err, failure.Config, "larger than")
 	const device = `{"name": "a", "board": "b"}`
 	for _, c := range []struct{ name, text, want string }{
 		{"empty", "", ":1: the file is truncated"},
@@ -160,9 +127,7 @@ func TestFileErrorNamesLine(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "desk.json")
 			writeFile(t, path, c.text)
 			_, err := ReadFile(path)
-			if err == nil || !strings.HasPrefix(err.Error(), path+c.want) || failure.Of(err) != failure.Config {
-				t.Errorf("%v, want %q", err, c.want)
-			}
+			wantError(t, err, failure.Config, path+c.want)
 			if next := failure.Next(err); next == "" || strings.Contains(next, "remove") {
 				t.Errorf("next step %q", next)
 			}
@@ -184,18 +149,4 @@ func FuzzFile(f *testing.F) {
 			t.Errorf("%v: %+v", err, got)
 		}
 	})
-}
-
-// TestEntryOfBoard: an entry of another board, or without a probe and a path, is not the device's.
-func TestEntryOfBoard(t *testing.T) {
-	probe := flasher.Probe{Serial: "P"}
-	for _, f := range []*File{
-		nil,
-		{},
-		{Devices: []Entry{{Board: "microbit", Power: "x"}, {Board: "host", Probe: "P", Power: "x"}}},
-	} {
-		if e := f.entry("microbit", "", probe); e.Power != "" {
-			t.Errorf("%+v: %+v", f, e)
-		}
-	}
 }

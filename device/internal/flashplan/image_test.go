@@ -61,7 +61,6 @@ func linked(t *testing.T, script string) (*boards.Board, *image.Image) {
 
 // TestContentOf: an image becomes whole sectors, with erased bytes around its own, and parts.
 func TestContentOf(t *testing.T) {
-	t.Parallel()
 	b, i := linked(t, partsScript)
 	img, err := ContentOf(b, i)
 	must(t, err)
@@ -99,9 +98,7 @@ func TestContentOf(t *testing.T) {
 			t.Errorf("digest of 0x%x: %q of %d", s.Addr, got[s.Addr], len(got))
 		}
 	}
-	if err := img.CheckProgrammer(b, "openocd"); err != nil {
-		t.Error(err)
-	}
+	must(t, img.CheckProgrammer(b, "openocd"))
 }
 
 // TestContentOfErrors: an image that cannot be programmed as it is described is an error.
@@ -120,6 +117,7 @@ func TestContentOfErrors(t *testing.T) {
 		{"one part", partsScript, "are outside the ranges of the firmware's checksum", func(i *image.Image) {
 			i.Landmarks.Parts = i.Landmarks.Parts[:1]
 		}},
+		{"no symbol", partsScript, "lost", func(i *image.Image) { i.Landmarks.Parts[0].Symbol = "lost" }},
 		{"another file", partsScript, "is no longer", func(i *image.Image) { i.Digest = "0" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -139,7 +137,6 @@ func TestContentOfErrors(t *testing.T) {
 // TestCheckProgrammer: a region besides that of the code is written by the programmer that it names alone, and what
 // only the firmware verifies is not read.
 func TestCheckProgrammer(t *testing.T) {
-	t.Parallel()
 	b, i := linked(t, strings.Replace(partsScript, "0x1010", "0x2010", 1))
 	img, err := ContentOf(b, i)
 	must(t, err)
@@ -147,9 +144,7 @@ func TestCheckProgrammer(t *testing.T) {
 		len(img.Ranges()) != 1 {
 		t.Errorf("%+v", s)
 	}
-	if err := img.CheckProgrammer(b, "p"); err != nil {
-		t.Error(err)
-	}
+	must(t, img.CheckProgrammer(b, "p"))
 	err = img.CheckProgrammer(b, "q")
 	wantError(t, err, failure.Config, "is written by p, not by q")
 	b.Memory[2].Programmer = ""
@@ -159,7 +154,6 @@ func TestCheckProgrammer(t *testing.T) {
 
 // TestBlank: blank flash is every sector that can be read, erased.
 func TestBlank(t *testing.T) {
-	t.Parallel()
 	b, _ := linked(t, partsScript)
 	img := Blank(b)
 	if img.Board != "b" || len(img.Sectors) != 4 {
@@ -179,7 +173,6 @@ func TestBlank(t *testing.T) {
 
 // TestJob: the sector with the build id is erased first and written last, also if it is unchanged.
 func TestJob(t *testing.T) {
-	t.Parallel()
 	img := threeSectors()
 	a, b, c := img.Sectors[0], img.Sectors[1], img.Sectors[2]
 	all := []flasher.Segment{a.Segment(), b.Segment(), c.Segment()}

@@ -102,9 +102,7 @@ func TestMakeSharedTwice(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a.lease"), nil, 0o644); err != nil { // a folder with a file is not replaced
 		t.Fatal(err)
 	}
-	if err := makeShared(dir); err != nil {
-		t.Error(err)
-	}
+	must(t, makeShared(dir))
 	if all, err := os.ReadDir(parent); err != nil || len(all) != 1 {
 		t.Errorf("%v, %v", all, err)
 	}

@@ -22,6 +22,16 @@ type Call func(ctx context.Context) error
 // Calls maps "Function" or "Type.Method" to a call of it.
 type Calls map[string]Call
 
+// Of is the call of a function that also returns a result.
+func Of[R any](function func(context.Context) (R, error)) Call {
+	return func(ctx context.Context) error { _, err := function(ctx); return err }
+}
+
+// With is Of for a function that has one more argument.
+func With[A, R any](function func(context.Context, A) (R, error), arg A) Call {
+	return Of(func(ctx context.Context) (R, error) { return function(ctx, arg) })
+}
+
 const (
 	soon     = 30 * time.Millisecond
 	patience = 10 * time.Second

@@ -36,59 +36,51 @@ func TestPowerCut(t *testing.T) {
 	c := powerUp(t, NRF51)
 	_, full := image(t, 8*nrfPage, 0)
 	must(t, c.Load(full))
-	flash := func() []byte {
+	const at, end = 5 * nrfPage, 6 * nrfPage
+	page := func() []byte {
 		t.Helper()
 		b, err := c.Flash()
 		must(t, err)
-		return b
-	}
-	between := func(got, old, new []byte) {
-		t.Helper()
-		for i := range got {
-			if same := ^(old[i] ^ new[i]); (got[i]^old[i])&same != 0 {
-				t.Fatalf("bits at %d became 0x%02x that were the same before and after: 0x%02x, 0x%02x", i, got[i], old[i], new[i])
-			}
+		if !bytes.Equal(slices.Delete(bytes.Clone(b[:len(full)]), at, end), slices.Delete(bytes.Clone(full), at, end)) {
+			t.Fatal("another page has changed")
 		}
+		return b[at:end]
 	}
-	const page = 5
 	random := drawn.Rand(t, "cuts of power")
-	old := bytes.Clone(full[page*nrfPage:][:nrfPage])
-	unsteady := 0
-	cuts := drawn.Count(2, 12)
+	unsteady, cuts := 0, drawn.Count(2, 12)
 	for range cuts {
 		seed := random.Uint64()
 		must(t, c.Load(full))
 		c.Break(chipkeeper.Faults{Cut: &chipkeeper.Cut{Erase: true, After: 1, Seed: seed}})
-		if err := nrfDo(t, c, true, page*nrfPage, 0); err != errPowerCut {
+		if err := nrfDo(t, c, true, at, 0); err != errPowerCut {
 			t.Fatalf("no cut: %v", err)
 		}
-		reads := [][]byte{flash(), flash(), flash(), flash(), flash(), flash(), flash(), flash()}
-		first := bytes.Clone(reads[0])
-		steady := true
-		for _, b := range reads {
-			between(b[page*nrfPage:][:nrfPage], old, erasedPage)
-			steady = steady && bytes.Equal(b[page*nrfPage:][:nrfPage], first[page*nrfPage:][:nrfPage])
-			others := slices.Delete(b[:len(full)], page*nrfPage, (page+1)*nrfPage)
-			if !bytes.Equal(others, slices.Delete(bytes.Clone(full), page*nrfPage, (page+1)*nrfPage)) {
-				t.Fatal("another page has changed")
+		first, steady := page(), true
+		for range 7 {
+			b := page()
+			for i, old := range full[at:end] {
+				if b[i]&old != old { // an erase sets bits only
+					t.Fatalf("byte %d became 0x%02x, from 0x%02x", i, b[i], old)
+				}
 			}
+			steady = steady && bytes.Equal(b, first)
 		}
 		if !steady {
 			unsteady++
 		}
-		must(t, nrfDo(t, c, true, page*nrfPage, 0))
-		if b := flash(); !bytes.Equal(b[page*nrfPage:][:nrfPage], erasedPage) {
+		must(t, nrfDo(t, c, true, at, 0))
+		if !bytes.Equal(page(), erasedPage) {
 			t.Error("an erase does not heal it")
 		}
 		c.Break(chipkeeper.Faults{Cut: &chipkeeper.Cut{After: 2, Seed: seed}})
-		must(t, nrfDo(t, c, false, page*nrfPage, 0x12345678))
-		if err := nrfDo(t, c, false, page*nrfPage+8, 0); err != errPowerCut {
+		must(t, nrfDo(t, c, false, at, 0x12345678))
+		if err := nrfDo(t, c, false, at+8, 0); err != errPowerCut {
 			t.Fatalf("no cut: %v", err)
 		}
-		want := bytes.Clone(erasedPage)
+		b, want := page(), bytes.Clone(erasedPage)
 		copy(want, []byte{0x78, 0x56, 0x34, 0x12})
-		b := flash()[page*nrfPage:][:nrfPage]
-		if copy(b[8:], []byte{0xFF, 0xFF, 0xFF, 0xFF}); !bytes.Equal(b, want) {
+		copy(want[8:12], b[8:])
+		if !bytes.Equal(b, want) {
 			t.Error("more than the one word has changed")
 		}
 	}
@@ -104,19 +96,15 @@ func TestPowerCutUnderTools(t *testing.T) {
 	for _, m := range drawn.Of(t, "chips that lose power", []Model{NRF51, STM32F412}, 1) {
 		c := powerUp(t, m)
 		name, want := image(t, 20000, 0)
-		args := []string{
-			"load", "--no-config", "--no-wait", "-t", m.Name, "-u", "remote:localhost:" + listen(t, c.serveRemote),
-			"--format", "bin", name,
-		}
 		for _, cut := range []chipkeeper.Cut{{Erase: true, After: 2, Seed: 1}, {After: 100, Seed: 2}} {
 			c.Break(chipkeeper.Faults{Cut: &cut})
-			if out, err := try(t, "pyocd", args...); err == nil {
-				t.Errorf("%s, %+v: no error\n%s", m.Name, cut, out)
+			if pyocd(t, c, name) == nil {
+				t.Errorf("%s, %+v: no error", m.Name, cut)
 			}
 		}
 		c.Break(chipkeeper.Faults{})
-		run(t, "pyocd", args...)
-		mustHold(t, c, 0, want)
+		must(t, pyocd(t, c, name))
+		mustHold(t, c, want)
 	}
 }
 
@@ -129,7 +117,7 @@ func TestBitsFall(t *testing.T) {
 		must(t, c.Load(want))
 		c.Break(chipkeeper.Faults{Fall: map[uint32]byte{100: 0xFF, 1000: 0x0F}})
 		want[100], want[1000] = 0, want[1000]&0xF0
-		mustHold(t, c, 0, want)
+		mustHold(t, c, want)
 		c.mu.Lock()
 		seen, err := c.machine.Read(m.flash.base+100, 1)
 		c.mu.Unlock()
@@ -137,12 +125,12 @@ func TestBitsFall(t *testing.T) {
 			t.Errorf("%s: firmware sees 0x%02x: %v", m.Name, seen, err)
 		}
 		c.Break(chipkeeper.Faults{Fall: map[uint32]byte{200: 0xFF}, FallAfter: 3})
-		mustHold(t, c, 0, want)
+		mustHold(t, c, want)
 		for range 3 {
 			c.exclusively(func() { c.dap.readDP(dpIDR) })
 		}
 		want[200] = 0
-		mustHold(t, c, 0, want)
+		mustHold(t, c, want)
 	}
 }
 
@@ -206,17 +194,12 @@ func TestWaitUnderTools(t *testing.T) {
 	c := powerUp(t, NRF51)
 	c.Break(chipkeeper.Faults{Waits: 50})
 	name, want := image(t, 8192, 0)
-	_, err := try(t, "openocd", "-s", jtagScripts(t), "-c", "adapter driver remote_bitbang; remote_bitbang host localhost",
-		"-c", "remote_bitbang port "+listen(t, c.serveBitbang)+"; transport select jtag",
-		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg",
-		"-c", "program "+name+" verify reset exit 0")
-	if err == nil {
-		mustHold(t, c, 0, want)
+	if openocd(t, listen(t, c.serveBitbang), nrfTarget, name, "0") == nil {
+		mustHold(t, c, want)
 	}
 	name, want = image(t, 8192, 3)
-	run(t, "pyocd", "load", "--no-config", "--no-wait", "-t", "nrf51", "-u", "remote:localhost:"+listen(t, c.serveRemote),
-		"--format", "bin", name)
-	mustHold(t, c, 0, want)
+	must(t, pyocd(t, c, name))
+	mustHold(t, c, want)
 }
 
 // One client has the probe, through any front end. Another client is refused, as a probe on USB refuses it, until the
@@ -228,20 +211,17 @@ func TestSecondClient(t *testing.T) {
 	first, err := net.Dial("tcp", "127.0.0.1:"+wire)
 	must(t, err)
 	defer first.Close()
-	if _, err := first.Write([]byte("R")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := first.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = first.Write([]byte("R"))
+	must(t, err)
+	_, err = first.Read(make([]byte, 1))
+	must(t, err)
 	ask := func() (a remoteAnswer) {
 		t.Helper()
 		conn, err := net.Dial("tcp", "127.0.0.1:"+remote)
 		must(t, err)
 		defer conn.Close()
-		if _, err := conn.Write([]byte(`{"id":0,"request":"hello","arguments":[1]}` + "\n")); err != nil {
-			t.Fatal(err)
-		}
+		_, err = conn.Write([]byte(`{"id":0,"request":"hello","arguments":[1]}` + "\n"))
+		must(t, err)
 		must(t, json.NewDecoder(conn).Decode(&a))
 		return a
 	}

@@ -33,16 +33,12 @@ func TestKeeper(t *testing.T) {
 	dir := filepath.Join(t.TempDir(),
 		"a folder whose name is much longer than the name of a socket can ever be, as people's folders are", "chip")
 	ctx := testkit.Context(t)
-	a, err := chipkeeper.Up(ctx, keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
+	a, err := startKeeper(t, dir)
 	must(t, err)
 	defer chipkeeper.Down(ctx, dir)
 	name, want := image(t, 3000, 0)
-	run(t, "openocd", "-s", jtagScripts(t), "-c",
-		"adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+portOf(a.Address.Bitbang)+
-			"; transport select jtag",
-		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c",
-		"program "+name+" verify reset exit 0")
-	again, err := chipkeeper.Up(ctx, keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
+	must(t, openocd(t, portOf(a.Address.Bitbang), nrfTarget, name, "0"))
+	again, err := startKeeper(t, dir)
 	if err != nil || again.Address != a.Address {
 		t.Fatalf("a second keeper: %+v, %v", again, err)
 	}
@@ -51,7 +47,7 @@ func TestKeeper(t *testing.T) {
 	if err != nil || !bytes.Equal(flash[:len(want)], want) {
 		t.Fatalf("the flash was not kept: %v", err)
 	}
-	third, err := chipkeeper.Up(ctx, keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
+	third, err := startKeeper(t, dir)
 	must(t, err)
 	if e := third.State.Erases; len(e) < 3 || e[0] != 1 || e[2] != 1 {
 		t.Errorf("erases are %v, want one of each of three pages", e)
@@ -68,23 +64,20 @@ func TestKeeper(t *testing.T) {
 func TestRelativeTMPDIR(t *testing.T) {
 	needs(t, NRF51.Program)
 	dir := filepath.Join(t.TempDir(), "chip")
-	if _, err := keepertest.Path(); err != nil { // builds it
-		t.Fatal(err)
-	}
+	_, err := keepertest.Path() // builds it
+	must(t, err)
 	t.Chdir(t.TempDir())
 	must(t, os.Mkdir("a folder", 0o755))
 	t.Setenv("TMPDIR", "a folder")
 	ctx := testkit.Context(t)
-	if _, err := chipkeeper.Up(ctx, keepertest.Path, dir, NRF51.Name, chipkeeper.Stays); err != nil {
-		t.Fatal(err)
-	}
+	_, err = startKeeper(t, dir)
+	must(t, err)
 	must(t, chipkeeper.Down(ctx, dir))
 }
 
-// up starts a keeper in a folder of its own that ends with the test.
-func up(t *testing.T) (string, chipkeeper.Answer) {
-	t.Helper()
-	return upWithin(t, chipkeeper.Stays)
+// startKeeper starts the keeper of a folder's chip unless it runs.
+func startKeeper(t *testing.T, dir string) (chipkeeper.Answer, error) {
+	return chipkeeper.Up(testkit.Context(t), keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
 }
 
 // upWithin starts a keeper that ends after the given time without a client.
@@ -106,20 +99,15 @@ func gone(pid int) bool {
 // emulatorOf returns the only child of a keeper.
 func emulatorOf(t *testing.T, keeper int) int {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", keeper, keeper))
-	if err != nil {
-		t.Skipf("no list of children: %v", err)
-	}
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", keeper)) // the kernel lists children by thread
 	must(t, err)
+	var children []byte
 	for _, f := range tasks {
-		if text, err = os.ReadFile(f); err == nil && len(bytes.TrimSpace(text)) > 0 {
-			break
-		}
+		children = append(children, testkit.ReadFile(t, f)...)
 	}
-	pid, err := strconv.Atoi(string(bytes.TrimSpace(text)))
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(children)))
 	if err != nil {
-		t.Fatalf("children of the keeper: %q", text)
+		t.Skipf("no list of children: %q", children)
 	}
 	return pid
 }
@@ -154,7 +142,7 @@ func TestKeeperLingers(t *testing.T) {
 			if took := time.Since(left); took < short {
 				t.Errorf("it ended after %v, not %v", took, short)
 			}
-			b, err := chipkeeper.Up(t.Context(), keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
+			b, err := startKeeper(t, dir)
 			if err != nil || b.Address.PID == a.Address.PID {
 				t.Errorf("again: %+v, %v", b, err)
 			}
@@ -165,11 +153,11 @@ func TestKeeperLingers(t *testing.T) {
 // When a keeper is killed, its emulator ends too; the chip then restarts with the saved flash.
 func TestKeeperKilled(t *testing.T) {
 	t.Parallel()
-	dir, a := up(t)
+	dir, a := upWithin(t, chipkeeper.Stays)
 	emulator := emulatorOf(t, a.Address.PID)
 	must(t, syscall.Kill(a.Address.PID, syscall.SIGKILL))
 	await(t, "the emulator's end", func() bool { return gone(emulator) })
-	b, err := chipkeeper.Up(t.Context(), keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
+	b, err := startKeeper(t, dir)
 	if err != nil || b.Address.PID == a.Address.PID || b.State.Serial != a.State.Serial {
 		t.Errorf("again: %+v, %v", b, err)
 	}
@@ -182,7 +170,7 @@ func TestKeeperThatCannotStart(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, chipkeeper.FlashFile), make([]byte, nrfBytes+1), 0o644))
 	start := time.Now()
-	_, err := chipkeeper.Up(t.Context(), keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
+	_, err := startKeeper(t, dir)
 	if err == nil || !strings.Contains(err.Error(), "bytes of flash") || time.Since(start) > 45*time.Second {
 		t.Errorf("after %v: %v", time.Since(start), err)
 	}
@@ -198,7 +186,7 @@ func TestManyUps(t *testing.T) {
 	var pids sync.Map
 	for range 6 {
 		all.Go(func() {
-			a, err := chipkeeper.Up(t.Context(), keepertest.Path, dir, NRF51.Name, chipkeeper.Stays)
+			a, err := startKeeper(t, dir)
 			if err != nil {
 				t.Error(err)
 			}
@@ -222,11 +210,7 @@ func newKeeper(t *testing.T) *keeper {
 		state: chipkeeper.State{Model: NRF51.Name},
 	}
 	must(t, k.powerUp())
-	t.Cleanup(func() {
-		if err := k.chip.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, k.chip.Close()) })
 	return k
 }
 

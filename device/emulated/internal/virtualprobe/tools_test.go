@@ -24,11 +24,7 @@ func powerUp(t *testing.T, m Model) *Chip {
 	needs(t, m.Program)
 	c, err := New(t.Context(), m, Options{Log: hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info})})
 	must(t, err)
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, c.Close()) })
 	return c
 }
 
@@ -76,24 +72,32 @@ func image(t *testing.T, size int, seed byte) (string, []byte) {
 	return name, b
 }
 
-func run(t *testing.T, name string, args ...string) {
-	t.Helper()
-	if out, err := try(t, name, args...); err != nil {
-		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
-	}
-}
-
 // try runs a tool, which may fail.
-func try(t *testing.T, name string, args ...string) (string, error) {
+func try(t *testing.T, name string, args ...string) error {
 	t.Helper()
 	path, err := testkit.FindTool(name)
 	if err != nil {
 		t.Skipf("%s is not installed", name)
 	}
-	ctx := testkit.Context(t)
-	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
-	t.Logf("%s", out)
-	return string(out), err
+	out, err := exec.CommandContext(testkit.Context(t), path, args...).CombinedOutput()
+	t.Logf("%s %q: %v\n%s", name, args, err, out)
+	return err
+}
+
+// openocd programs an image at an address over JTAG, through the probe at a port.
+func openocd(t *testing.T, port, target, image, at string) error {
+	t.Helper()
+	return try(t, "openocd", "-s", jtagScripts(t), "-c",
+		"adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+port+"; transport select jtag",
+		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", target, "-c",
+		"program "+image+" verify reset exit "+at)
+}
+
+// pyocd programs an image at the beginning of a chip's flash.
+func pyocd(t *testing.T, c *Chip, image string) error {
+	t.Helper()
+	return try(t, "pyocd", "load", "--no-config", "--no-wait", "-t", c.model.Name, "-u",
+		"remote:localhost:"+listen(t, c.serveRemote), "--format", "bin", image)
 }
 
 // await returns when it is done, or ends the test shortly before the package's time.
@@ -106,68 +110,40 @@ func await(t *testing.T, what string, done func() bool) {
 	}
 }
 
-func mustHold(t *testing.T, c *Chip, at int, want []byte) {
+func mustHold(t *testing.T, c *Chip, want []byte) {
 	t.Helper()
 	got, err := c.Flash()
 	must(t, err)
 	for i, b := range want {
-		if got[at+i] != b {
-			t.Fatalf("the flash holds 0x%02x at 0x%x, want 0x%02x", got[at+i], at+i, b)
+		if got[i] != b {
+			t.Fatalf("the flash holds 0x%02x at 0x%x, want 0x%02x", got[i], i, b)
 		}
 	}
 }
+
+const nrfTarget = "target/nrf51.cfg"
 
 // jtagScripts replaces a file of OpenOCD's that has no instruction length for chips that it supports over SWD only.
 func jtagScripts(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(dir, "target"), 0o755))
-	script := "proc swj_newdap {chip tag args} { eval jtag newtap $chip $tag $args -irlen 4 -ircapture 1 -irmask 0xf }\n"
-	must(t, os.WriteFile(filepath.Join(dir, "target", "swj-dp.tcl"), []byte(script), 0o644))
+	testkit.WriteFile(t, filepath.Join(dir, "target", "swj-dp.tcl"),
+		"proc swj_newdap {chip tag args} { eval jtag newtap $chip $tag $args -irlen 4 -ircapture 1 -irmask 0xf }\n")
 	return dir
-}
-
-func TestOpenOCDOverJTAG(t *testing.T) {
-	t.Parallel()
-	c := powerUp(t, NRF51)
-	port := listen(t, c.serveBitbang)
-	name, want := image(t, 8192, 0)
-	run(t, "openocd", "-s", jtagScripts(t), "-c",
-		"adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+port+"; transport select jtag",
-		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c",
-		"program "+name+" verify reset exit 0")
-	mustHold(t, c, 0, want)
-}
-
-func TestPyOCD(t *testing.T) {
-	t.Parallel()
-	c := powerUp(t, NRF51)
-	port := listen(t, c.serveRemote)
-	name, want := image(t, 8192, 0)
-	run(t, "pyocd", "load", "--no-config", "--no-wait", "-t", "nrf51", "-u", "remote:localhost:"+port, "--format", "bin",
-		name)
-	mustHold(t, c, 0, want)
 }
 
 func TestSTM32F4(t *testing.T) {
 	t.Parallel()
-	openocd := func(t *testing.T, c *Chip, name string) {
-		run(t, "openocd", "-c", "adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+
-			listen(t, c.serveBitbang)+"; transport select jtag",
-			"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/stm32f4x.cfg", "-c",
-			"program "+name+" 0x08000000 verify reset exit")
-	}
-	pyocd := func(t *testing.T, c *Chip, name string) {
-		run(t, "pyocd", "load", "--no-config", "--no-wait", "-t", "stm32f412xe", "-u",
-			"remote:localhost:"+listen(t, c.serveRemote), "--format", "bin", name)
-	}
-	tools := map[string]func(*testing.T, *Chip, string){"openocd": openocd, "pyocd": pyocd}
 	for _, tool := range drawn.Of(t, "tools for STM32F4", []string{"openocd", "pyocd"}, 1) {
 		t.Run(tool, func(t *testing.T) {
 			c := powerUp(t, STM32F412)
 			name, want := image(t, 40000, 0)
-			tools[tool](t, c, name)
-			mustHold(t, c, 0, want)
+			if tool == "pyocd" {
+				must(t, pyocd(t, c, name))
+			} else {
+				must(t, openocd(t, listen(t, c.serveBitbang), "target/stm32f4x.cfg", name, "0x08000000"))
+			}
+			mustHold(t, c, want)
 		})
 	}
 }
@@ -184,13 +160,9 @@ func TestLockup(t *testing.T) {
 	copy(bad[0x40:], []byte{0x00, 0xDE}) // undefined
 	must(t, c.Load(bad))
 	await(t, "the emulator's end", c.machine.dead.Load)
-	mustHold(t, c, 0, bad)
-	run(t, "openocd", "-s", jtagScripts(t), "-c",
-		"adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+listen(t, c.serveBitbang)+
-			"; transport select jtag",
-		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c",
-		"program "+name+" verify reset exit 0")
-	mustHold(t, c, 0, good)
+	mustHold(t, c, bad)
+	must(t, openocd(t, listen(t, c.serveBitbang), nrfTarget, name, "0"))
+	mustHold(t, c, good)
 	if c.machine.dead.Load() {
 		t.Error("it locked up again")
 	}
@@ -214,7 +186,6 @@ func TestResetLoop(t *testing.T) {
 			slept++
 		}
 	}
-	t.Logf("%d resets, resting at %d of 30 looks", c.machine.resets.Load(), slept)
 	if slept < 20 || c.machine.resets.Load() < paceResets {
 		t.Errorf("it rested at %d of 30 looks, with %d resets", slept, c.machine.resets.Load())
 	}
