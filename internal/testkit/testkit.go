@@ -29,6 +29,13 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
+// Ended returns a context that was cancelled.
+func Ended(t testing.TB) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
 // Root returns the repository's folder, absolute.
 func Root(t testing.TB) string {
 	t.Helper()
@@ -59,6 +66,26 @@ func FindTool(name string) (string, error) {
 	path := filepath.Join(state, "tools", "py", "bin", name)
 	_, err = os.Stat(path)
 	return path, err
+}
+
+// Need skips a test if a program is not installed.
+func Need(t testing.TB, programs ...string) {
+	t.Helper()
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+	}
+}
+
+// Output runs a command, and returns what it prints. The test ends if the command fails.
+func Output(t testing.TB, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%q: %v\n%s", cmd.Args, err, out)
+	}
+	return string(out)
 }
 
 // NoteFiles opens all files of these patterns and the folders below them, which other programs read, so that go test
@@ -123,6 +150,18 @@ func Must(t testing.TB, err error) {
 	}
 }
 
+// Environment returns the values of variables: words such as NAME=value.
+func Environment(words ...string) func(name string) string {
+	return func(name string) string {
+		for _, word := range words {
+			if value, ok := strings.CutPrefix(word, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	}
+}
+
 // WriteFile writes a file, and makes the folders above it.
 func WriteFile(t testing.TB, path, text string) {
 	t.Helper()
@@ -178,22 +217,27 @@ func WantError(t testing.TB, err error, class failure.Class, texts ...string) {
 	}
 }
 
+// WantErrorIf is WantError if an error is wanted. Else it reports any error.
+func WantErrorIf(t testing.TB, wanted bool, err error, class failure.Class, texts ...string) {
+	t.Helper()
+	if wanted {
+		WantError(t, err, class, texts...)
+	} else if err != nil {
+		t.Errorf("no error is wanted: %v", err)
+	}
+}
+
 // Link links an assembly source by a linker script, and returns the folder with o.elf and o.map. It skips the test if
 // the compiler is not installed.
 func Link(t testing.TB, cc, script, source string, flags ...string) (dir string) {
 	t.Helper()
-	if _, err := exec.LookPath(cc); err != nil {
-		t.Skip("no " + cc)
-	}
+	Need(t, cc)
 	dir = t.TempDir()
-	Must(t, os.WriteFile(filepath.Join(dir, "o.S"), []byte(source), 0o644))
-	Must(t, os.WriteFile(filepath.Join(dir, "o.ld"), []byte(script), 0o644))
+	WriteFiles(t, dir, map[string]string{"o.S": source, "o.ld": script})
 	cmd := exec.Command(cc, append([]string{
 		"-nostdlib", "-static", "-Wl,--build-id=md5,-Map=o.map", "-To.ld", "-o", "o.elf", "o.S",
 	}, flags...)...)
 	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	Output(t, cmd)
 	return dir
 }

@@ -4,7 +4,6 @@ package boardstest
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -18,15 +17,7 @@ import (
 func Shelf(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range files {
-		at := filepath.Join(dir, "boards", name)
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testkit.WriteFiles(t, filepath.Join(dir, "boards"), files)
 	return dir
 }
 
@@ -38,13 +29,8 @@ func With(t testing.TB, name, file, source string, functions map[string]string) 
 	if family, _, ok := strings.Cut(name, "/"); ok {
 		board["doc"], board["inherits"] = "with functions of its own", "family/"+family
 	} else {
-		text, err := os.ReadFile(filepath.Join(testkit.Root(t), "boards", name+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(text, &board); err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.ReadFile(t, filepath.Join(testkit.Root(t), "boards", name+".json"))
+		testkit.Must(t, json.Unmarshal(text, &board))
 		own += "_own"
 	}
 	sources, _ := board["sources"].([]any)
@@ -55,8 +41,6 @@ func With(t testing.TB, name, file, source string, functions map[string]string) 
 	}
 	board["functions"] = list
 	text, err := json.Marshal(board)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return own, Shelf(t, map[string]string{own + ".json": string(text), path.Join(path.Dir(own), file): source})
 }

@@ -2,13 +2,14 @@ package corpus_test
 
 import (
 	"bytes"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 )
 
@@ -50,32 +51,22 @@ func pack(t *testing.T, files ...string) (archive string, err error) {
 	var names []string
 	for i := 0; i < len(files); i += 2 {
 		names = append(names, filepath.Join(dir, files[i]))
-		write(t, names[i/2], files[i+1])
+		testkit.WriteFile(t, names[i/2], files[i+1])
 	}
 	archive = filepath.Join("testdata", "corpus", "FuzzX.tar.gz")
-	if err := os.MkdirAll(filepath.Dir(archive), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Dir(archive), 0o755))
 	return archive, corpus.Pack(archive, names...)
-}
-
-func write(t *testing.T, name, data string) {
-	t.Helper()
-	if err := os.WriteFile(name, []byte(data), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
 const version = "go test fuzz v1\n"
 
 func TestAddDecodesArguments(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if _, err := pack(t,
+	_, err := pack(t,
 		"a", version+`[]byte("\x00\"\\)(\xff")`+"\n"+`bool(true)`+"\n",
 		"b", version+`string("é\n")`+"\nbyte('\\'')\nbyte('ÿ')\nbyte('\\u0080')\nbyte('\\x01')\n",
-	); err != nil {
-		t.Fatal(err)
-	}
+	)
+	testkit.Must(t, err)
 	want := [][]any{
 		{[]byte("\x00\"\\)(\xff"), true},
 		{"é\n", byte('\''), byte(0xff), byte(0x80), byte(1)},
@@ -102,14 +93,9 @@ func TestAddFailsWithoutInputs(t *testing.T) {
 			t.Chdir(t.TempDir())
 			if c.files != nil {
 				archive, err := pack(t, c.files...)
-				if err != nil {
-					t.Fatal(err)
-				}
-				data, err := os.ReadFile(archive)
-				if err != nil {
-					t.Fatal(err)
-				}
-				write(t, archive, string(data[:len(data)-c.cut]))
+				testkit.Must(t, err)
+				data := testkit.ReadFile(t, archive)
+				testkit.WriteFile(t, archive, string(data[:len(data)-c.cut]))
 			}
 			if f := added(t); f.fatal == "" {
 				t.Errorf("no failure, seeds %q", f.seeds)
@@ -118,56 +104,20 @@ func TestAddFailsWithoutInputs(t *testing.T) {
 	}
 }
 
-// TestReadDetectsDamage changes each byte of an archive, and cuts it anywhere: the files are the same or an error.
-func TestReadDetectsDamage(t *testing.T) {
-	t.Chdir(t.TempDir())
-	archive, err := pack(t, "a", strings.Repeat("one", 300), "b", "two", "c", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole, err := os.ReadFile(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := corpus.Read(archive)
-	if err != nil || len(want) != 3 {
-		t.Fatalf("%q, %v", want, err)
-	}
-	for i := range whole {
-		changed := bytes.Clone(whole)
-		changed[i] ^= 0x41
-		write(t, archive, string(changed))
-		if got, err := corpus.Read(archive); err == nil && !maps.EqualFunc(got, want, bytes.Equal) {
-			t.Errorf("byte %d changed: %q", i, got)
-		}
-		write(t, archive, string(whole[:i]))
-		if got, err := corpus.Read(archive); err == nil {
-			t.Errorf("cut after %d of %d bytes: %q", i, len(whole), got)
-		}
-	}
-}
-
 func TestPackKeepsOldFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, files := range [][]string{{"b", "two"}, {"a", "one"}, {"b", "two", "c", "three"}} {
-		if _, err := pack(t, files...); err != nil {
-			t.Fatal(err)
-		}
+		_, err := pack(t, files...)
+		testkit.Must(t, err)
 	}
 	archive, err := pack(t, "a", "another")
-	if err == nil || !strings.Contains(err.Error(), "another file of this name") {
-		t.Errorf("a second file a: %v", err)
-	}
-	stepwise, err := os.ReadFile(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.WantError(t, err, "", "another file of this name")
+	stepwise := testkit.ReadFile(t, archive)
 	t.Chdir(t.TempDir())
-	if _, err := pack(t, "c", "three", "b", "two", "a", "one"); err != nil {
-		t.Fatal(err)
-	}
-	if atOnce, err := os.ReadFile(archive); err != nil || !bytes.Equal(stepwise, atOnce) {
-		t.Errorf("%x\npacked in other steps:\n%x, %v", stepwise, atOnce, err)
+	_, err = pack(t, "c", "three", "b", "two", "a", "one")
+	testkit.Must(t, err)
+	if atOnce := testkit.ReadFile(t, archive); !bytes.Equal(stepwise, atOnce) {
+		t.Errorf("%x\npacked in other steps:\n%x", stepwise, atOnce)
 	}
 }
 
@@ -176,13 +126,14 @@ func TestTargetsAddTheirArchives(t *testing.T) {
 	archives := 0
 	for _, depth := range []string{"*", "*/*"} {
 		found, err := filepath.Glob("../../../" + depth + "/testdata/corpus/*.tar.gz")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		archives += len(found)
 		for _, archive := range found {
+			files, err := filepath.Glob(filepath.Join(filepath.Dir(archive), "../../*_test.go"))
+			testkit.Must(t, err)
 			name := strings.TrimSuffix(filepath.Base(archive), ".tar.gz")
-			if !beginsWithAdd(t, filepath.Join(filepath.Dir(archive), "../.."), name) {
+			begin := []byte("func " + name + "(f *testing.F) {\n\tcorpus.Add(f)\n")
+			if !slices.ContainsFunc(files, func(file string) bool { return bytes.Contains(testkit.ReadFile(t, file), begin) }) {
 				t.Errorf("%s: %s does not begin with corpus.Add(f)", archive, name)
 			}
 		}
@@ -190,22 +141,4 @@ func TestTargetsAddTheirArchives(t *testing.T) {
 	if archives == 0 {
 		t.Error("no archive found")
 	}
-}
-
-func beginsWithAdd(t *testing.T, dir, name string) bool {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if bytes.Contains(text, []byte("func "+name+"(f *testing.F) {\n\tcorpus.Add(f)\n")) {
-			return true
-		}
-	}
-	return false
 }

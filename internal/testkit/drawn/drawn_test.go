@@ -35,15 +35,10 @@ func TestOf(t *testing.T) {
 func TestSeed(t *testing.T) {
 	t.Setenv(Variable, "")
 	t.Setenv("SEED", "1")
-	first := Of(t, "one", hundred(), 5)
-	if again := Of(t, "one", hundred(), 5); !slices.Equal(again, first) {
-		t.Errorf("%v, then %v", first, again)
-	}
-	if other := Of(t, "another", hundred(), 5); slices.Equal(other, first) {
-		t.Errorf("another purpose drew %v too", first)
-	}
+	first, again, other := Of(t, "one", hundred(), 5), Of(t, "one", hundred(), 5), Of(t, "another", hundred(), 5)
 	t.Setenv("SEED", "2")
-	if other := Of(t, "one", hundred(), 5); slices.Equal(other, first) {
-		t.Errorf("another seed drew %v too", first)
+	second := Of(t, "one", hundred(), 5)
+	if !slices.Equal(again, first) || slices.Equal(other, first) || slices.Equal(second, first) {
+		t.Errorf("%v, then %v; for another purpose %v, by another seed %v", first, again, other, second)
 	}
 }

@@ -45,9 +45,7 @@ func in(t testing.TB, dir string) []string {
 	var all []string
 	for _, pattern := range []string{"*.tar", "*.tar.gz"} {
 		found, err := fs.Glob(os.DirFS(dir), pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, name := range found {
 			all = append(all, filepath.Join(dir, name))
 		}
@@ -96,20 +94,15 @@ func Tar(t testing.TB, files ...mlf.File) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	add := func(h tar.Header, data []byte) {
-		if err := w.WriteHeader(&h); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(data); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, w.WriteHeader(&h))
+		_, err := w.Write(data)
+		testkit.Must(t, err)
 	}
 	add(tar.Header{Name: "./", Typeflag: tar.TypeDir, Mode: 0o755}, nil)
 	for _, f := range files {
 		add(tar.Header{Name: "./" + f.Name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(f.Data))}, f.Data)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.Close())
 	return b.Bytes()
 }
 
@@ -117,9 +110,7 @@ func Tar(t testing.TB, files ...mlf.File) []byte {
 func Parse(t testing.TB, files ...mlf.File) *mlf.Archive {
 	t.Helper()
 	a, err := mlf.Parse("test.tar", Tar(t, files...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return a
 }
 

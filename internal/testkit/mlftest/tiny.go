@@ -3,12 +3,12 @@
 package mlftest
 
 import (
-	"archive/tar"
-	"bytes"
-	"os"
 	"path/filepath"
 	"sort"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/mlf"
 )
 
 const tinyRegistry = `#include <tvm/runtime/crt/module.h>
@@ -74,25 +74,11 @@ func Tiny(t testing.TB, changes map[string]string) string {
 		}
 	}
 	sort.Strings(names)
-	var buf bytes.Buffer
-	w := tar.NewWriter(&buf)
+	var members []mlf.File
 	for _, name := range names {
-		if err := w.WriteHeader(&tar.Header{
-			Name: "./" + name, Mode: 0o644, Size: int64(len(files[name])),
-			Typeflag: tar.TypeReg,
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write([]byte(files[name])); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
+		members = append(members, mlf.File{Name: name, Data: []byte(files[name])})
 	}
 	path := filepath.Join(t.TempDir(), "tiny.tar")
-	if err := os.WriteFile(path, buf.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.WriteFile(t, path, string(Tar(t, members...)))
 	return path
 }
