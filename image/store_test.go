@@ -16,7 +16,10 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
+
+var must = testkit.Must
 
 // elfFile is an ELF file of 64 bits with a section of each kind, and with this byte at its end.
 func elfFile(t *testing.T, last byte) []byte {
@@ -42,9 +45,7 @@ func elfFile(t *testing.T, last byte) []byte {
 	}
 	var b bytes.Buffer
 	for _, part := range []any{h, sections, []byte(names), last} {
-		if err := binary.Write(&b, binary.LittleEndian, part); err != nil {
-			t.Fatal(err)
-		}
+		must(t, binary.Write(&b, binary.LittleEndian, part))
 	}
 	return b.Bytes()
 }
@@ -60,9 +61,7 @@ func elfLoading(t *testing.T, loaded, last byte) []byte {
 	binary.LittleEndian.PutUint16(data[56:], 1)           // e_phnum
 	p := elf.Prog64{Type: uint32(elf.PT_LOAD), Off: at + headerBytes, Filesz: 1, Memsz: 1, Paddr: 0x8000}
 	b := bytes.NewBuffer(data)
-	if err := binary.Write(b, binary.LittleEndian, p); err != nil {
-		t.Fatal(err)
-	}
+	must(t, binary.Write(b, binary.LittleEndian, p))
 	return append(b.Bytes(), loaded)
 }
 
@@ -71,9 +70,7 @@ func built(t *testing.T, id, last byte) *Image {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "firmware.elf")
 	data := elfFile(t, last)
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.WriteFile(t, path, string(data))
 	return &Image{
 		Path: path, Map: path + ".map", Bin: path + ".bin", Hex: path + ".hex", Digest: cachekey.Digest(data),
 		Board: "a-board", BuildID: [16]byte{0xab, 0xcd, 0xef, id},
@@ -83,19 +80,7 @@ func built(t *testing.T, id, last byte) *Image {
 
 func replace(t *testing.T, i *Image) {
 	t.Helper()
-	if err := os.WriteFile(i.Path, []byte("a later build"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestSizeOf(t *testing.T) {
-	f, err := built(t, 1, 1).ELF()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := Size(firmware.SizeOf(f)), (Size{Text: 120, Data: 7, BSS: 3000}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
+	testkit.WriteFile(t, i.Path, "a later build")
 }
 
 // An image whose file is a later build's, or is gone, is the cache's if that has it, and else an error.
@@ -113,18 +98,15 @@ func TestIntact(t *testing.T) {
 		change(kept)
 		change(lost)
 		i, err := s.Intact(kept)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if i.Path == kept.Path || i.Map+i.Bin+i.Hex != "" || i.Digest != kept.Digest || i.BuildID != kept.BuildID {
 			t.Errorf("of the cache: %+v", i)
 		}
 		if f, err := i.ELF(); err != nil || len(f.Sections) != 7 {
 			t.Error(err)
 		}
-		if _, err := s.Intact(lost); failure.Of(err) != failure.Config {
-			t.Errorf("found neither in the cache nor in the file: %v", err)
-		}
+		_, err = s.Intact(lost)
+		testkit.WantError(t, err, failure.Config)
 	}
 	if _, err := kept.ELF(); err == nil {
 		t.Error("a file that is gone is read")
@@ -141,14 +123,12 @@ func TestKeepAgain(t *testing.T) {
 	files := func() map[string]os.FileInfo {
 		s.Keep(i)
 		all := map[string]os.FileInfo{}
-		if err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		must(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 			if err == nil && (strings.HasSuffix(path, i.label()) || strings.HasSuffix(path, landmarksLabel)) {
 				all[path], err = os.Stat(path)
 			}
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		return all
 	}
 	first, second := files(), files()
@@ -190,13 +170,10 @@ func TestNoCache(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	replace(t, i)
-	if _, err := s.Intact(i); failure.Of(err) != failure.Config {
-		t.Error(err)
-	}
-	if _, err := s.Find(i.ID()); failure.Of(err) != failure.Config ||
-		!strings.Contains(err.Error(), "no cache folder") {
-		t.Error(err)
-	}
+	_, err := s.Intact(i)
+	testkit.WantError(t, err, failure.Config)
+	_, err = s.Find(i.ID())
+	testkit.WantError(t, err, failure.Config, "no cache folder")
 	quiet := Store{Cache: cache.New(t.TempDir(), cache.Options{})}
 	quiet.Keep(i) // it is another build's; nobody asked to hear of it
 }
@@ -217,19 +194,16 @@ func TestNotKept(t *testing.T) {
 		if !strings.Contains(log.String(), "could not be stored") {
 			t.Errorf("%s: logged %q", name, log.String())
 		}
-		if _, err := s.Find(i.ID()); err == nil || !strings.Contains(err.Error(), "is not in the cache") {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := s.Find(i.ID())
+		testkit.WantError(t, err, "", "is not in the cache")
 	}
 	i := built(t, 1, 1)
 	replace(t, i)
-	if _, err := i.ELF(); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "no longer build abcdef01") {
-		t.Errorf("another file: %v", err)
-	}
+	_, err := i.ELF()
+	testkit.WantError(t, err, failure.Config, "no longer build abcdef01")
 	i.Digest = cachekey.Digest([]byte("a later build"))
-	if _, err := i.ELF(); failure.Of(err) != failure.Config {
-		t.Errorf("no ELF file: %v", err)
-	}
+	_, err = i.ELF()
+	testkit.WantError(t, err, failure.Config)
 }
 
 // An image of the cache is found by the beginning of its build id or of its digest, if that is one image's alone.
@@ -258,9 +232,8 @@ func TestFind(t *testing.T) {
 		first.ID()[:5]: "is not the beginning", first.Digest + "0": "is not the beginning",
 		strings.ToUpper(first.ID()): "is not the beginning",
 	} {
-		if _, err := s.Find(name); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), why) {
-			t.Errorf("%q: %v, want %s", name, err, why)
-		}
+		_, err := s.Find(name)
+		testkit.WantError(t, err, failure.Config, why)
 	}
 }
 
@@ -273,9 +246,7 @@ func TestFindOneOfEqualLoads(t *testing.T) {
 		i := built(t, id, last)
 		data := elfLoading(t, loaded, last)
 		i.Digest = cachekey.Digest(data)
-		if err := os.WriteFile(i.Path, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.WriteFile(t, i.Path, string(data))
 		s.Keep(i)
 		return i
 	}
@@ -300,27 +271,19 @@ func TestLandmarksOfTheCache(t *testing.T) {
 	i := built(t, 1, 1)
 	s.Keep(i)
 	_, err := s.Find(cachekey.Digest(landmarksJSON(i.Landmarks)))
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is not in the cache") {
-		t.Errorf("landmarks were found: %v", err)
-	}
+	testkit.WantError(t, err, failure.Config, "is not in the cache")
 	older, alone := elfFile(t, 3), elfFile(t, 4)
 	for label, data := range map[string][]byte{"older": older, strings.Repeat("12", 16) + "-b-0123456789abcdef": alone} {
-		if err := c.PutImage(label, data); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.PutImage(label, data))
 	}
 	for why, data := range map[string][]byte{"another version": older, "lacks its landmarks": alone} {
-		if _, err := s.Find(cachekey.Digest(data)); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), why) {
-			t.Errorf("%v, want %s", err, why)
-		}
+		_, err := s.Find(cachekey.Digest(data))
+		testkit.WantError(t, err, failure.Config, why)
 	}
 	text := []byte("text")
-	if err := c.PutImage(i.label(), text); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Find(cachekey.Digest(text)); failure.Of(err) != failure.Config {
-		t.Errorf("text as an image: %v", err)
-	}
+	must(t, c.PutImage(i.label(), text))
+	_, err = s.Find(cachekey.Digest(text))
+	testkit.WantError(t, err, failure.Config)
 	if e := c.HasImage(sha256.Sum256(text), i.label(), 4); !e {
 		t.Error("the cache has lost it")
 	}

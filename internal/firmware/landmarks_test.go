@@ -4,43 +4,36 @@ import (
 	"debug/elf"
 	"errors"
 	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // image links a file whose variables are loaded elsewhere than they lie, and which has symbols around a part.
 func image(t *testing.T) *elf.File {
 	t.Helper()
-	cc, err := exec.LookPath("arm-none-eabi-gcc")
-	if err != nil {
-		t.Skip("no arm-none-eabi-gcc")
-	}
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"a.c": "unsigned word = 7; const char text[12] = \"01234567890\"; " +
-			"extern int gone; int *use(void) { return &gone; }\n",
-		"a.ld": `SECTIONS { gone = 0x1; .text 0x100 : { first = .; *(.text) *(.rodata) *(.ARM*) behind = .; }
-			.data 0x2000 : AT(0x400) { *(.data) . = ALIGN(16); } .bss : { *(.bss) } .comment 0 : { *(.comment) } }`,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	out := filepath.Join(dir, "a.elf")
-	cmd := exec.Command(cc, "-nostdlib", "-Wl,-n", "-T", filepath.Join(dir, "a.ld"), "-o", out, filepath.Join(dir, "a.c"))
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
-	f, err := elf.Open(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testkit.Link(t, "arm-none-eabi-gcc", `SECTIONS {
+		gone = 0x1; .text 0x100 : { first = .; *(.text) *(.rodata) behind = .; }
+		.data 0x2000 : AT(0x400) { *(.data) . = ALIGN(16); } /DISCARD/ : { *(.note.*) *(.ARM*) } }`, `
+.text
+.word gone
+.section .rodata
+.global text
+.type text, %object
+.size text, 12
+text: .ascii "01234567890\000"
+.data
+.global word
+.type word, %object
+.size word, 4
+word: .word 7
+`, "-Wl,-n")
+	f, err := elf.Open(filepath.Join(dir, "o.elf"))
+	must(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -64,7 +57,6 @@ func TestLandmarks(t *testing.T) {
 		{Place{Symbol: "nothing", Else: "none"}, Range{}},
 		{Place{Section: ".data"}, Range{0x2000, 0x2010}},
 		{Place{Section: ".nothing"}, Range{}},
-		{Place{}, Range{}},
 	} {
 		if got, ok := c.place.Find(f); ok != (c.want != Range{}) || ok && got != c.want {
 			t.Errorf("%v: %#x, %v, want %#x", c.place, got, ok, c.want)
@@ -75,12 +67,8 @@ func TestLandmarks(t *testing.T) {
 	if err != nil || len(ranges) != 2 || ranges[1] != (Range{0x400, 0x410}) {
 		t.Fatalf("%#x, %v", ranges, err)
 	}
-	if err := CheckCovered(f, ranges); err != nil {
-		t.Error(err)
-	}
-	if err := CheckCovered(f, ranges[:1]); err == nil || !strings.Contains(err.Error(), "0x00000400 (section .data)") {
-		t.Errorf("variables without a checksum: %v", err)
-	}
+	must(t, CheckCovered(f, ranges))
+	testkit.WantError(t, CheckCovered(f, ranges[:1]), "", "0x00000400 (section .data)")
 	if err := CheckCovered(f, nil); err != nil {
 		t.Errorf("a template without parts: %v", err)
 	}
@@ -108,24 +96,15 @@ func TestLandmarks(t *testing.T) {
 // A place has one name: a symbol, a symbol and an end, or a section.
 func TestPlaceNames(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		place Place
-		good  bool
-	}{
-		{Place{Symbol: "a"}, true},
-		{Place{Symbol: "a", End: "b"}, true},
-		{Place{Section: "c"}, true},
-		{Place{}, false},
-		{Place{End: "b"}, false},
-		{Place{Symbol: "a", Section: "c"}, false},
-		{Place{Section: "c", End: "b"}, false},
-		{Place{Symbol: "a", Else: "b"}, true},
-		{Place{Section: "a", Else: "b"}, false},
+	for place, good := range map[Place]bool{
+		{Symbol: "a"}: true, {Symbol: "a", End: "b"}: true, {Section: "c"}: true, {}: false, {End: "b"}: false,
+		{Symbol: "a", Section: "c"}: false, {Section: "c", End: "b"}: false, {Symbol: "a", Else: "b"}: true,
+		{Section: "a", Else: "b"}: false,
 	} {
-		optional := c.good || c.place == Place{} // these three need not be named at all
+		optional := good || place == Place{} // these two need not be named at all
 		for l, good := range map[*Landmarks]bool{
-			{Parts: []Place{c.place}}: c.good, {Stacks: []Place{c.place}}: c.good,
-			{Kept: c.place}: optional, {ResetCause: c.place}: optional,
+			{Parts: []Place{place}}: good, {Stacks: []Place{place}}: good,
+			{Kept: place}: optional, {ResetCause: place}: optional,
 		} {
 			if faults := jsonfile.Check(l); (len(faults) == 0) != good {
 				t.Errorf("%+v: %v", l, faults)

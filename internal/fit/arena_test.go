@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestRuntimeSizes compares the table of the runtime's structs with the compilers.
@@ -40,17 +42,13 @@ _Static_assert(sizeof(rpc_server_t) == offsetof(rpc_server_t, unused) + %d, "unu
 		{strconv.IntSize, []string{"cc"}},
 	} {
 		t.Run(fmt.Sprint(c.cc[0], c.class), func(t *testing.T) {
-			if _, err := exec.LookPath(c.cc[0]); err != nil {
-				t.Skipf("no %s", c.cc[0])
-			}
+			testkit.Need(t, c.cc[0])
 			s := sizesOf[c.class]
 			cmd := exec.Command(c.cc[0], append(c.cc[1:], "-std=c11", "-fsyntax-only", "-I../../crt/include",
 				"-I../../crt/src", "-I../../templates/baremetal/crt_config", "-xc", "-")...)
 			cmd.Stdin = strings.NewReader(fmt.Sprintf(source, s.Server, s.Block, s.BlockAt, s.Array, s.Executor,
 				s.ByteArray, s.Manager, unusedValues))
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
-			}
+			testkit.Output(t, cmd)
 		})
 	}
 }

@@ -1,13 +1,13 @@
 package fit
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // inclusionsOf is the top of a map of GNU ld 2.40: malloc, called by a model, needs the system call sbrk.
@@ -30,15 +30,10 @@ Discarded input sections
 // TestLinked lists what the linker took: not the members in other lists, nor shared libraries.
 func TestLinked(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f.map")
-	write := func(text string) {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 	spaced := strings.Repeat("d", inclusionColumn-1) + " e/l.a(m.o)"
 	thin := "\n\ns/f.o                         short.a(b.o) (f)\n" + spaced + "\n                              s/f.o (g)\n"
-	write(strings.Replace(inclusionsOf, "\n\n", thin, 1) +
-		"Allocating common symbols\ncommon  0x4  c.a(z.o)\n\nLinker script and memory map\n\n" +
+	testkit.WriteFile(t, file, strings.Replace(inclusionsOf, "\n\n", thin, 1)+
+		"Allocating common symbols\ncommon  0x4  c.a(z.o)\n\nLinker script and memory map\n\n"+
 		"LOAD build/a b/model.o\nSTART GROUP\nLOAD lib.a\nLOAD x/y.c.obj\nLOAD /lib/libc.so.6\nEND GROUP\n")
 	objects, members, err := Linked(file)
 	if got := strings.Join(objects, ", "); err != nil || got != "s/f.o, build/a b/model.o, x/y.c.obj" {
@@ -48,11 +43,10 @@ func TestLinked(t *testing.T) {
 		"/usr/lib x/libc.a(lib_a-mallocr.c.obj), /usr/lib x/libc.a(lib_a-sbrkr.o)" {
 		t.Error(got)
 	}
-	write("no map")
+	testkit.WriteFile(t, file, "no map")
 	for _, name := range []string{file, file + "x"} {
-		if _, _, err := Linked(name); failure.Of(err) != failure.Config {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, _, err := Linked(name)
+		testkit.WantError(t, err, failure.Config)
 	}
 }
 

@@ -1,12 +1,13 @@
 package fit
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // The maps in testdata/maps are of small.c.txt, linked by small.ld: with Debian's gcc 12.2 for Arm (from an archive)
@@ -31,15 +32,8 @@ func TestReadMaps(t *testing.T) {
 		}},
 		{"host.map", "[]", []string{".bss .bss.big 0x4040+1024 h.o "}},
 	} {
-		f, err := os.Open(filepath.Join("testdata/maps", c.file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := readMap(f)
-		f.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		m, err := readMap(bytes.NewReader(testkit.ReadFile(t, "testdata/maps/"+c.file)))
+		testkit.Must(t, err)
 		if got := fmt.Sprint(m.regions); got != c.regions {
 			t.Errorf("%s: regions %s", c.file, got)
 		}
@@ -79,9 +73,7 @@ func TestMapLoadAddress(t *testing.T) {
 	t.Parallel()
 	m, err := readMap(strings.NewReader(mapHead + ".data           0x20000000        0x4 load address 0x000000e0\n" +
 		".a_section_of_a_long_name\n                0x20000010       0x10 load address 0x00000100\n.bss            0x30\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := "[{.data 536870912 4 224 []} {.a_section_of_a_long_name 536870928 16 256 []}]"
 	if got := fmt.Sprint(m.sections); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -127,11 +119,7 @@ func TestOddMaps(t *testing.T) {
 
 func FuzzReadMap(f *testing.F) {
 	for _, name := range []string{"arm.map", "riscv.map", "host.map"} {
-		data, err := os.ReadFile(filepath.Join("testdata/maps", name))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
+		f.Add(testkit.ReadFile(f, "testdata/maps/"+name))
 	}
 	f.Add([]byte(mapHead + ".text 0x0 0x40\n .text.x\n   0xffffffffffffffff 0xffffffffffffffff l.a(a.o)\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {

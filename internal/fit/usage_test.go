@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // usageOf returns a usage in which each part of sizes takes its bytes in each region.
@@ -49,9 +50,7 @@ func TestLinkerRegions(t *testing.T) {
 	m, err := readMap(strings.NewReader("Memory Configuration\n\nName Origin Length Attributes\n" +
 		"FLASH 0x0 0x1000 xr\nRAM 0x2000 0x1000 xrw\nAUX 0x4000 0x1000\n*default* 0x0 0xffff\n" +
 		"\nLinker script and memory map\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	l := &Layout{from: m}
 	want := []RegionUse{
 		{Name: "FLASH", Size: 0x1000, Flash: true},

@@ -1,24 +1,21 @@
 package library
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
+
+var must = testkit.Must
 
 func write(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	file := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.WriteFile(t, file, text)
 	return file
 }
 
@@ -51,14 +48,10 @@ func TestRead(t *testing.T) {
 		}
 		l, err := Read(dir, "kiln")
 		if want != "" {
-			if err == nil || !strings.Contains(err.Error(), want) || failure.Of(err) != failure.Config {
-				t.Errorf("%s: %v", text, err)
-			}
+			testkit.WantError(t, err, failure.Config, want)
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := strings.Join(l.Resolved, " "); got != "src/a.c src/b.c" {
 			t.Error(got)
 		}
@@ -67,28 +60,21 @@ func TestRead(t *testing.T) {
 			l.Mentions("elsewhere") {
 			t.Error("the library has other headers and functions")
 		}
-		if err := l.RunsOn("cortex-m3"); err != nil {
-			t.Error(err)
-		}
+		must(t, l.RunsOn("cortex-m3"))
 	}
 	dir := t.TempDir()
 	write(t, dir, File, `{"licence": "MIT", "cores": ["cpu/cortex-m*"]}`)
 	if l, err := Read(dir, "ab"); err != nil || l.RunsOn("cortex-m3") != nil || l.RunsOn("rv32") == nil {
 		t.Errorf("cores as in inherits: %v", err)
 	}
-	if _, err := Read(dir, "a-b"); err == nil || !strings.Contains(err.Error(), "name consists of") ||
-		!strings.Contains(failure.Next(err), "rename the folder") {
-		t.Error(err)
-	}
+	_, err := Read(dir, "a-b")
+	testkit.WantError(t, err, "", "name consists of", "rename the folder")
 	write(t, dir, "kernels.a", "!<arch>\n")
 	write(t, dir, File, `{"licence": "MIT", "sources": ["kernels.a"]}`)
-	if _, err := Read(dir, "ab"); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "none of .c") {
-		t.Errorf("compiled: %v", err)
-	}
-	_, err := Read(filepath.Join(dir, "kernels.a"), "ab")
-	if !strings.Contains(failure.Next(err), "objects of the model") {
-		t.Errorf("compiled: %v: %s", err, failure.Next(err))
-	}
+	_, err = Read(dir, "ab")
+	testkit.WantError(t, err, failure.Config, "none of .c")
+	_, err = Read(filepath.Join(dir, "kernels.a"), "ab")
+	testkit.WantError(t, err, "", "objects of the model")
 	if _, err := Read(filepath.Join(dir, "none"), "none"); failure.Of(err) != failure.Config || failure.Next(err) == "" {
 		t.Error(err)
 	}
@@ -98,17 +84,13 @@ func TestRead(t *testing.T) {
 // symbol of an object may not be the one that is linked.
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("cc"); err != nil {
-		t.Skip("cc is not installed")
-	}
+	testkit.Need(t, "cc")
 	dir := t.TempDir()
 	archive := func(name, text string) string {
 		source := write(t, dir, name+"_with_a_name_of_more_than_sixteen_bytes.c", text)
 		object, file := strings.TrimSuffix(source, ".c")+".o", filepath.Join(dir, name+".a")
 		for _, args := range [][]string{{"cc", "-c", "-o", object, source}, {"ar", "rcsD", file, object}} {
-			if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-				t.Fatalf("%s: %v\n%s", args, err, out)
-			}
+			testkit.Output(t, exec.Command(args[0], args[1:]...))
 		}
 		return file
 	}
@@ -126,11 +108,8 @@ func TestCheck(t *testing.T) {
 	objects := map[string]Object{}
 	archive("w", "int f(void); __attribute__((weak)) int f(void) { return 3; }")
 	for _, name := range []string{"a", "b", "c", "w"} {
-		data, err := os.ReadFile(filepath.Join(dir, name+"_with_a_name_of_more_than_sixteen_bytes.o"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		objects[name] = Object{Name: name + ".o", Data: data}
+		file := filepath.Join(dir, name+"_with_a_name_of_more_than_sixteen_bytes.o")
+		objects[name] = Object{Name: name + ".o", Data: testkit.ReadFile(t, file)}
 	}
 	if err := (Link{Archives: map[string]string{"a": a}, Objects: []Object{objects["b"]}}).Check(); err != nil {
 		t.Error(err)
@@ -154,22 +133,13 @@ func TestCheck(t *testing.T) {
 	}
 	const lto = "char __gnu_lto_slim; "
 	twice := map[string]string{"d": archive("d", lto), "e": archive("e", lto)}
-	if err := (Link{Archives: twice}).Check(); err != nil {
-		t.Error(err)
-	}
-	data, err := os.ReadFile(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, (Link{Archives: twice}).Check())
+	data := string(testkit.ReadFile(t, a))
 	for n := 0; n < len(data); n += 41 {
-		if err := os.WriteFile(c, data[:n], 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.WriteFile(t, c, data[:n])
 		_ = (Link{Archives: map[string]string{"c": c}}).Check() // must not panic
 	}
-	if err := os.WriteFile(c, data[:len(data)/2], 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.WriteFile(t, c, data[:len(data)/2])
 	if err := (Link{Archives: map[string]string{"c": c}}).Check(); failure.Of(err) != failure.Link {
 		t.Errorf("of half an archive: %v", err)
 	}
