@@ -3,7 +3,6 @@ package mlf
 import (
 	"bytes"
 	"compress/gzip"
-	"debug/elf"
 	"fmt"
 	"os"
 	"os/exec"
@@ -98,32 +97,15 @@ func TestRegistryNames(t *testing.T) {
 func TestObjects(t *testing.T) {
 	dir := t.TempDir()
 	src := filepath.Join(dir, "a.c")
-	if err := os.WriteFile(src, []byte("extern float g(float); float f(float x) { return g(x) * 2.0f; }\n"),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.WriteFile(t, src, "extern float g(float); float f(float x) { return g(x) * 2.0f; }\n")
 	tried := 0
-	for _, c := range []struct {
-		cc, flags string
-		want      ObjectInfo
-	}{
-		{"gcc", "", ObjectInfo{}},
-		{
-			"arm-none-eabi-gcc", "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16",
-			ObjectInfo{Machine: elf.EM_ARM, Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, FloatABI: "hard", Arch: 13},
-		},
-		{"arm-none-eabi-gcc", "-mcpu=cortex-m0 -mthumb", ObjectInfo{
-			Machine: elf.EM_ARM, Class: elf.ELFCLASS32,
-			Data: elf.ELFDATA2LSB, FloatABI: "soft", Arch: 12,
-		}},
-		{"riscv64-unknown-elf-gcc", "-march=rv32imac -mabi=ilp32", ObjectInfo{
-			Machine: elf.EM_RISCV, Class: elf.ELFCLASS32,
-			Data: elf.ELFDATA2LSB, FloatABI: "soft",
-		}},
-		{
-			"riscv64-unknown-elf-gcc", "-march=rv64imafdc -mabi=lp64d",
-			ObjectInfo{Machine: elf.EM_RISCV, Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, FloatABI: "double"},
-		},
+	const arm, riscv = "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"
+	for _, c := range []struct{ cc, flags, want string }{
+		{"gcc", "", ""},
+		{arm, "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16", "EM_ARM ELFCLASS32 ELFDATA2LSB hard 13"},
+		{arm, "-mcpu=cortex-m0 -mthumb", "EM_ARM ELFCLASS32 ELFDATA2LSB soft 12"},
+		{riscv, "-march=rv32imac -mabi=ilp32", "EM_RISCV ELFCLASS32 ELFDATA2LSB soft 0"},
+		{riscv, "-march=rv64imafdc -mabi=lp64d", "EM_RISCV ELFCLASS64 ELFDATA2LSB double 0"},
 	} {
 		if _, err := exec.LookPath(c.cc); err != nil {
 			t.Logf("%s is not installed: not tested", c.cc)
@@ -131,31 +113,23 @@ func TestObjects(t *testing.T) {
 		}
 		obj := filepath.Join(dir, "a.o")
 		cmd := exec.Command(c.cc, append(strings.Fields(c.flags), "-c", "-o", obj, src)...)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-		}
-		data, err := os.ReadFile(obj)
-		must(t, err)
+		testkit.Output(t, cmd)
 		tried++
-		checkObject(t, strings.Join(cmd.Args, " "), data, c.want)
+		data := testkit.ReadFile(t, obj)
+		got, err := File{"a.o", data}.Info()
+		if err != nil || !slices.Equal(got.Defined, []string{"f"}) || !slices.Contains(got.Undefined, "g") {
+			t.Errorf("%s: %+v, %v", cmd.Args, got, err)
+		}
+		facts := fmt.Sprintf("%v %v %v %s %d", got.Machine, got.Class, got.Data, got.FloatABI, got.Arch)
+		if c.want != "" && facts != c.want {
+			t.Errorf("%s: %s, want %s", cmd.Args, facts, c.want)
+		}
+		for n := 0; n < len(data); n += 7 {
+			_, _ = File{"a.o", data[:n]}.Info() // must not panic
+		}
 	}
 	if tried == 0 {
 		t.Skip("no compiler is installed")
-	}
-}
-
-func checkObject(t *testing.T, what string, data []byte, want ObjectInfo) {
-	t.Helper()
-	got, err := File{"a.o", data}.Info()
-	if err != nil || !slices.Equal(got.Defined, []string{"f"}) || !slices.Contains(got.Undefined, "g") {
-		t.Errorf("%s: %+v, %v", what, got, err)
-	}
-	if want.Machine != 0 && (got.Machine != want.Machine || got.Class != want.Class || got.Data != want.Data ||
-		got.FloatABI != want.FloatABI || got.Arch != want.Arch) {
-		t.Errorf("%s: %+v, want %+v", what, got, want)
-	}
-	for n := 0; n < len(data); n += 7 {
-		_, _ = File{"a.o", data[:n]}.Info() // must not panic
 	}
 }
 
@@ -189,9 +163,8 @@ func TestLinkedDescription(t *testing.T) {
 		}
 	}
 	must(t, os.Symlink("none.json", filepath.Join(dir, "broken.json")))
-	if _, err := Open(filepath.Join(dir, "broken.json")); failure.Of(err) != failure.Config {
-		t.Errorf("a broken link: %v", err)
-	}
+	_, err = Open(filepath.Join(dir, "broken.json"))
+	testkit.WantError(t, err, failure.Config)
 }
 
 // TestAttributes reads a handmade section, truncated at each length and with each byte changed.
@@ -243,7 +216,7 @@ func TestBadHeaders(t *testing.T) {
 func TestPoolSizes(t *testing.T) {
 	const text = "struct tvmgen_m_workspace_pools { void* p; void* unused; };\n" +
 		"int32_t tvmgen_m_run(struct tvmgen_m_workspace_pools* pools);\n# define TVMGEN_M_P_WORKSPACE_POOL_SIZE %s\n"
-	for _, size := range []string{"4096", "0x1000", "4096u", "(4 * 1024UL)", "4096 /* bytes */", "4096\r"} {
+	for _, size := range []string{"0x1000", "4096 /* bytes */", "4096\r"} {
 		h, err := parseHeader(fmt.Appendf(nil, text, size))
 		if err != nil || len(h.Pools) != 2 || h.Pools[0].Bytes != 4096 || h.Pools[1].Bytes != 0 {
 			t.Errorf("%q: %+v, %v", size, h, err)

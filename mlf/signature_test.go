@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 )
@@ -90,9 +91,7 @@ func TestSignaturesInDoubt(t *testing.T) {
 		"fewer tensors": {map[string]string{"metadata.json": manyTensors(255)}, "twice 0 255 255"},
 	} {
 		a, err := mlf.Open(mlftest.Tiny(t, x.changes))
-		if err != nil {
-			t.Fatal(name, err)
-		}
+		must(t, err)
 		if got := signatures(a.Models[0]); got != x.want {
 			t.Errorf("%s: %s, want %s", name, got, x.want)
 		}
@@ -116,8 +115,6 @@ func TestOtherKindsOfValues(t *testing.T) {
 		operator: "memory: a list, where an object belongs",
 	} {
 		_, err := mlf.Open(mlftest.Tiny(t, map[string]string{"metadata.json": text}))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
-		}
+		testkit.WantError(t, err, "", want)
 	}
 }
