@@ -3,7 +3,6 @@ package cmodel_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +14,10 @@ import (
 
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/internal/spelling"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/tolerance"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -61,6 +62,20 @@ func generate(t testing.TB, path string, o cmodel.Options) *cmodel.Code {
 	return c
 }
 
+// code generates the C of an archive of TVM.
+func code(t testing.TB, archive string) *cmodel.Code {
+	t.Helper()
+	return generate(t, mlftest.Path(t, archive), cmodel.Options{})
+}
+
+// handmade generates the C of a model of the archive archiv.
+func handmade(t testing.TB, m *mlf.Model) *cmodel.Code {
+	t.Helper()
+	c, err := cmodel.Generate(archiv, m, cmodel.Options{})
+	must(t, err)
+	return c
+}
+
 // unpack writes the models as one folder.
 func unpack(t testing.TB, codes ...*cmodel.Code) string {
 	t.Helper()
@@ -73,12 +88,6 @@ func unpack(t testing.TB, codes ...*cmodel.Code) string {
 	return dir
 }
 
-func write(t testing.TB, path, text string) {
-	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(t, os.WriteFile(path, []byte(text), 0o644))
-}
-
 // run runs a command and returns its output.
 func run(dir, name string, args ...string) (string, error) {
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -87,6 +96,14 @@ func run(dir, name string, args ...string) (string, error) {
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// output returns what a command prints in a folder.
+func output(t testing.TB, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	return testkit.Output(t, cmd)
 }
 
 // Flags of the compilers: of our own C and C++, of TVM's code, and of programs that report undefined behaviour.
@@ -238,9 +255,9 @@ func compare(m *mlf.Model, got []byte, want []ndarray.Named, times int) error {
 			a := &ndarray.Array{DType: w.DType, Shape: w.Shape, Data: got[:len(w.Data)]}
 			got = got[len(w.Data):]
 			for i := range a.Len() {
-				if x, y := a.Float(i), w.Float(i); a.DType.Code != ndarray.Float && x != y ||
-					math.Abs(x-y) > 1e-5*math.Max(1, math.Abs(y)) {
-					return fmt.Errorf("run %d: %s[%d] is %v, want %v", n, o.Name, i, x, y)
+				most := map[bool]float64{false: 1e-5}[tolerance.IsInteger(w.DType)]
+				if _, ok := tolerance.Compare(a, w, i, most, most); !ok {
+					return fmt.Errorf("run %d: %s[%d] is %v, want %v", n, o.Name, i, a.Float(i), w.Float(i))
 				}
 			}
 		}
@@ -301,18 +318,13 @@ func TestArchives(t *testing.T) {
 			write(t, filepath.Join(dir, "main.c"), program)
 			exe, err := link(dir, filepath.Join(dir, "main.c"))
 			must(t, err)
-			said, err := run(dir, exe)
-			if err != nil {
-				t.Fatalf("%v\n%s", err, said)
-			}
+			said := output(t, dir, exe)
 			if out == "" {
 				return
 			}
 			want, err := ndarray.ReadNPZ(out)
 			must(t, err)
-			if err := compare(m, []byte(said), want, 3); err != nil {
-				t.Error(err)
-			}
+			must(t, compare(m, []byte(said), want, 3))
 		})
 	}
 }

@@ -3,9 +3,7 @@ package cmodel_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -17,28 +15,16 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-var must = testkit.Must
-
-func code(t *testing.T, archive string) *cmodel.Code {
-	t.Helper()
-	a, err := mlf.Open(mlftest.Path(t, archive))
-	must(t, err)
-	c, err := cmodel.Generate(a, a.Models[0], cmodel.Options{})
-	must(t, err)
-	return c
-}
+var must, write = testkit.Must, testkit.WriteFile
 
 func compiler(t *testing.T, board string) *cmodel.Compiler {
 	t.Helper()
 	b, err := boards.Find(board, nil)
 	must(t, err)
-	if _, err := exec.LookPath(b.Toolchain.CC); err != nil {
-		t.Skip(err)
-	}
+	testkit.Need(t, b.Toolchain.CC)
 	c, err := cmodel.NewCompiler(t.Context(), b, boards.Options{})
 	must(t, err)
 	return c
@@ -65,9 +51,7 @@ func bundles(t *testing.T, c *cmodel.Compiler) {
 		must(t, os.Mkdir(temporary, 0o755))
 		t.Setenv("TMPDIR", temporary)
 		files, err := c.Bundle(t.Context(), []*cmodel.Code{code(t, "sine.aot_c")})
-		if err != nil {
-			t.Fatal(name, err)
-		}
+		must(t, err)
 		if first == nil {
 			first = files
 		}
@@ -83,9 +67,8 @@ func bundles(t *testing.T, c *cmodel.Compiler) {
 			t.Errorf("left %v, %v", left, err)
 		}
 	}
-	if _, err := c.Sizes(t.Context(), nil); failure.Of(err) != failure.Config {
-		t.Error(err)
-	}
+	_, err := c.Sizes(t.Context(), nil)
+	testkit.WantError(t, err, failure.Config)
 }
 
 // TestCompilerWorkspace: an option leaves the built-in workspace of a model out of its compiled library.
@@ -135,17 +118,7 @@ func TestCompilerSharedSymbol(t *testing.T) {
 			c, err := cmodel.NewCompiler(t.Context(), compiler(t, "host").Board, boards.Options{OperatorFlags: x.flags})
 			must(t, err)
 			_, err = c.Bundle(t.Context(), []*cmodel.Code{with("sine.aot_c", x.sine), with("twoin.aot_c", x.twoin)})
-			if x.want == nil {
-				if err != nil {
-					t.Error(err)
-				}
-				return
-			}
-			for _, want := range x.want {
-				if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), want) {
-					t.Errorf("%v, want %q", err, want)
-				}
-			}
+			testkit.WantErrorIf(t, x.want != nil, err, failure.Link, x.want...)
 		})
 	}
 }
@@ -162,25 +135,23 @@ func TestCompilerTwoLibraries(t *testing.T) {
 		files, err := c.Bundle(t.Context(), []*cmodel.Code{model})
 		must(t, err)
 		for _, f := range files {
-			name := filepath.Join(dir, model.Name, filepath.FromSlash(f.Name))
-			must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, f.Data, 0o644)))
+			write(t, filepath.Join(dir, model.Name, f.Name), string(f.Data))
 		}
 	}
 	sine, twoin := "#include <tvm_sine.h>\n", "#include <tvm_twoin.h>\n"
-	const run = "int main(void) { return helper() != 3"
+	const program = "int main(void) { return helper() != 3"
 	for name, x := range map[string]struct{ source, want string }{
-		"one":  {sine + "int helper(void);" + run + " || TVMGetInterfaceVersion(&tvm_sine) == 0; }\n", ""},
-		"two":  {sine + twoin + "const void* v[] = {&tvm_sine, &tvm_twoin}; int main(void) { return 0; }\n", "helper"},
-		"user": {sine + "int helper(void) { return 3; }" + run + " || TVMGetInterfaceVersion(&tvm_sine) == 0; }\n", "helper"},
+		"one": {sine + "int helper(void);" + program + " || TVMGetInterfaceVersion(&tvm_sine) == 0; }\n", ""},
+		"two": {sine + twoin + "const void* v[] = {&tvm_sine, &tvm_twoin}; int main(void) { return 0; }\n", "helper"},
+		"user": {
+			sine + "int helper(void) { return 3; }" + program + " || TVMGetInterfaceVersion(&tvm_sine) == 0; }\n", "helper",
+		},
 	} {
 		source := filepath.Join(dir, "main.c")
-		must(t, os.WriteFile(source, []byte(x.source), 0o644))
-		printed, err := exec.CommandContext(t.Context(), "gcc", "-w", "-o",
-			filepath.Join(dir, "program"), "-I"+filepath.Join(dir, "sine/include"), "-I"+filepath.Join(dir, "twoin/include"),
-			source, filepath.Join(dir, "sine", cmodel.CompiledLibrary), filepath.Join(dir, "twoin", cmodel.CompiledLibrary),
-			"-lm",
-		).CombinedOutput()
-		if (err == nil) != (x.want == "") || !strings.Contains(string(printed), x.want) {
+		write(t, source, x.source)
+		printed, err := run(dir, "gcc", "-w", "-o", "program", "-Isine/include", "-Itwoin/include", source,
+			"sine/"+cmodel.CompiledLibrary, "twoin/"+cmodel.CompiledLibrary, "-lm")
+		if (err == nil) != (x.want == "") || !strings.Contains(printed, x.want) {
 			t.Errorf("%s: %v\n%s", name, err, printed)
 		}
 	}
@@ -197,13 +168,10 @@ func TestCompilerObject(t *testing.T) {
 		t.Errorf("%v, %v", sizes, err)
 	}
 	_, err = c.Bundle(t.Context(), []*cmodel.Code{code(t, "digits_i8.graph_llvm_x86_64")})
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is for x86-64") ||
-		!strings.Contains(err.Error(), object) {
-		t.Error(err)
-	}
+	testkit.WantError(t, err, failure.Config, "is for x86-64", object)
 }
 
-// TestCompilerOptions compiles with the options of operators, for all files and for one, and refuses others.
+// TestCompilerOptions compiles with the options of operators, for all files and for one. Another file is refused.
 func TestCompilerOptions(t *testing.T) {
 	b, models := compiler(t, "mps2_an385").Board, []*cmodel.Code{code(t, "sine.aot_c")}
 	text := func(o boards.Options) int64 {
@@ -223,15 +191,10 @@ func TestCompilerOptions(t *testing.T) {
 	if one <= usual || all <= one {
 		t.Errorf("the model has %d bytes, %d with O0 for %s, %d with O0", usual, one, source, all)
 	}
-	_, err := cmodel.NewCompiler(t.Context(), b, boards.Options{StackBytes: 100, OperatorOpt: "O1"})
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "stack_bytes=100 is for firmware") {
-		t.Error(err)
-	}
 	c, err := cmodel.NewCompiler(t.Context(), b, boards.Options{OperatorFlags: "none.c:-O1"})
 	must(t, err)
-	if _, err := c.Bundle(t.Context(), models); failure.Of(err) != failure.Config {
-		t.Error(err)
-	}
+	_, err = c.Bundle(t.Context(), models)
+	testkit.WantError(t, err, failure.Config)
 }
 
 func TestCompilerContexts(t *testing.T) {

@@ -2,7 +2,6 @@ package cmodel_test
 
 import (
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -112,11 +112,7 @@ const mostFlash = 64
 // interface adds to a call on a Cortex-M3, and the bytes of flash that a model of the C interface takes beyond its
 // tables.
 func TestCost(t *testing.T) {
-	for _, tool := range []string{"arm-none-eabi-gcc", "qemu-system-arm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed", tool)
-		}
-	}
+	testkit.Need(t, "arm-none-eabi-gcc", "qemu-system-arm")
 	for _, c := range drawn.Of(t, "cost", costCases, 1) {
 		t.Run(c.archive, func(t *testing.T) {
 			a, m := open(t, mlftest.Path(t, c.archive))
@@ -169,9 +165,7 @@ func instructions(t *testing.T, dir string, c costCase) float64 {
 			"-std=gnu11", "-w", "-I" + filepath.Join(dir, "include"),
 			`-DCOST_CASE="` + filepath.Join(dir, "case.h") + `"`, "-c", f, "-o", object,
 		})
-		if said, err := run(dir, "arm-none-eabi-gcc", args...); err != nil {
-			t.Fatalf("%v\n%s", err, said)
-		}
+		output(t, dir, "arm-none-eabi-gcc", args...)
 		objects = append(objects, object)
 	}
 	elf := filepath.Join(dir, "cost.elf")
@@ -179,23 +173,15 @@ func instructions(t *testing.T, dir string, c costCase) float64 {
 		"-nostartfiles", "-Wl,--gc-sections", "-T", filepath.Join(crt(), "measure", "link.ld"),
 		"-o", elf,
 	}, objects, []string{"-lm"})
-	if said, err := run(dir, "arm-none-eabi-gcc", args...); err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
-	names, err := run(dir, "arm-none-eabi-nm", elf)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, names)
-	}
+	output(t, dir, "arm-none-eabi-gcc", args...)
+	names := output(t, dir, "arm-none-eabi-nm", elf)
 	for _, name := range []string{"malloc", "printf", "sbrk", "dtoa", "strtod", "fwrite"} {
 		if strings.Contains(names, name) {
 			t.Errorf("the image has %s", name)
 		}
 	}
-	said, err := run(dir, "qemu-system-arm", "-machine", "mps2-an385", "-display", "none", "-monitor", "none", "-serial",
+	said := output(t, dir, "qemu-system-arm", "-machine", "mps2-an385", "-display", "none", "-monitor", "none", "-serial",
 		"none", "-icount", "shift=6", "-semihosting-config", "enable=on,target=native", "-kernel", elf)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
 	ticks := map[string]float64{}
 	for line := range strings.Lines(said) {
 		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -216,10 +202,7 @@ func instructions(t *testing.T, dir string, c costCase) float64 {
 // tensors and workspaces.
 func flash(t *testing.T, object, name string) int {
 	t.Helper()
-	said, err := run(filepath.Dir(object), "arm-none-eabi-nm", "-S", "--defined-only", object)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
+	said := output(t, filepath.Dir(object), "arm-none-eabi-nm", "-S", "--defined-only", object)
 	total, found := 0, 0
 	for line := range strings.Lines(said) {
 		words := strings.Fields(line)

@@ -1,13 +1,13 @@
 package cmodel_test
 
 import (
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -67,11 +67,7 @@ func TestEmulated(t *testing.T) {
 }
 
 func emulate(t *testing.T, archive string, on machine) {
-	for _, tool := range []string{on.compiler, on.qemu[0]} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed", tool)
-		}
-	}
+	testkit.Need(t, on.compiler, on.qemu[0])
 	_, m := open(t, archive)
 	in, out := mlftest.Arrays(archive)
 	inputs, err := ndarray.ReadNPZ(in)
@@ -85,22 +81,15 @@ func emulate(t *testing.T, archive string, on machine) {
 		"-Os", "-std=gnu11", "-w", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections",
 		"-I" + filepath.Join(dir, "include"), "-o", elf, filepath.Join(dir, "main.c"),
 	}, sources, on.sources, []string{"-lm"})
-	if said, err := run(".", on.compiler, args...); err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
-	said, err := run(dir, on.qemu[0], slices.Concat(on.qemu[1:], []string{
+	output(t, ".", on.compiler, args...)
+	said := output(t, dir, on.qemu[0], slices.Concat(on.qemu[1:], []string{
 		"-display", "none", "-monitor", "none", "-serial", "none", "-semihosting-config", "enable=on,target=native",
 		"-kernel", elf,
 	})...)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
 	if out == "" {
 		return
 	}
 	want, err := ndarray.ReadNPZ(out)
 	must(t, err)
-	if err := compare(m, []byte(said), want, 3); err != nil {
-		t.Error(err)
-	}
+	must(t, compare(m, []byte(said), want, 3))
 }

@@ -10,8 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 )
@@ -51,7 +53,7 @@ func folders(t *testing.T, name, first, second string) pair {
 	p := pair{filepath.Join(t.TempDir(), name), "one", "two"}
 	write(t, filepath.Join(p.dir, "main.c"), both)
 	for folder, archive := range map[string]string{p.first: first, p.second: second} {
-		dir := unpack(t, generate(t, mlftest.Path(t, archive), cmodel.Options{}))
+		dir := unpack(t, code(t, archive))
 		must(t, os.Rename(dir, filepath.Join(p.dir, folder)))
 	}
 	return p
@@ -60,20 +62,14 @@ func folders(t *testing.T, name, first, second string) pair {
 // change replaces text in a file of the pair.
 func (p pair) change(t *testing.T, file, from, to string) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(p.dir, file))
-	must(t, err)
-	if !strings.Contains(string(data), from) {
-		t.Fatalf("%s has no %q", file, from)
-	}
-	write(t, filepath.Join(p.dir, file), strings.ReplaceAll(string(data), from, to))
+	testkit.EditFile(t, filepath.Join(p.dir, file), from, to)
 }
 
 // runtimeOf returns the line in which models.mk names its runtime.
 func (p pair) runtimeOf(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(p.dir, p.first, "models.mk"))
-	must(t, err)
-	_, rest, ok := strings.Cut(string(data), "MODELS_RUNTIME := ")
+	text := testkit.ReadFile(t, filepath.Join(p.dir, p.first, "models.mk"))
+	_, rest, ok := strings.Cut(string(text), "MODELS_RUNTIME := ")
 	id, _, end := strings.Cut(rest, "\n")
 	if !ok || !end || len(id) != 16 {
 		t.Fatalf("models.mk names runtime %q", id)
@@ -106,9 +102,7 @@ func (p pair) byMake(t *testing.T, args ...string) (string, error) {
 // byCMake builds the program by these lines after the user's, and returns what CMake prints.
 func (p pair) byCMake(t *testing.T, lines string, args ...string) (string, error) {
 	t.Helper()
-	if _, err := exec.LookPath("cmake"); err != nil {
-		t.Skip(err)
-	}
+	testkit.Need(t, "cmake")
 	write(t, filepath.Join(p.dir, "CMakeLists.txt"), userCMake+lines)
 	printed, err := run(p.dir, "cmake", append([]string{"-B", "made"}, args...)...)
 	if err != nil {
@@ -120,11 +114,7 @@ func (p pair) byCMake(t *testing.T, lines string, args ...string) (string, error
 // partsOnce checks that no member of a library is there twice, and that all of the runtime's and both models' are.
 func (p pair) partsOnce(t *testing.T, library string) {
 	t.Helper()
-	printed, err := run(p.dir, "ar", "t", library)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, printed)
-	}
-	members := strings.Fields(printed)
+	members := strings.Fields(output(t, p.dir, "ar", "t", library))
 	slices.Sort(members)
 	if len(slices.Compact(slices.Clone(members))) != len(members) {
 		t.Errorf("%s has members twice: %v", library, members)
@@ -138,7 +128,8 @@ func (p pair) partsOnce(t *testing.T, library string) {
 	}
 }
 
-// TestFoldersMake runs the models of two folders in one program, which make builds in one go.
+// TestFoldersMake runs the models of two folders in one program, which make builds in one go. It compiles a model again
+// after a change of a header, and nothing without a change.
 func TestFoldersMake(t *testing.T) {
 	for _, archives := range [][2]string{{"sine.graph", "twoin.aot_packed"}, {"twoin.aot_c", "sine.aot_packed"}} {
 		p := folders(t, "user", archives[0], archives[1])
@@ -146,12 +137,17 @@ func TestFoldersMake(t *testing.T) {
 		if printed, err := p.byMake(t, "-j2", "CFLAGS=-O1"); err != nil {
 			t.Fatalf("%v\n%s", err, printed)
 		}
-		if printed, err := run(p.dir, "./program"); err != nil {
-			t.Errorf("%v\n%s", err, printed)
-		}
+		output(t, p.dir, "./program")
 		p.partsOnce(t, "build/models/libmodels.a")
 		if printed, err := p.byMake(t, "-q", "CFLAGS=-O1", "program"); err != nil {
 			t.Errorf("without a change: %v\n%s", err, printed)
+		}
+		header, _, _ := strings.Cut(archives[0], ".")
+		later := time.Now().Add(time.Hour)
+		must(t, os.Chtimes(filepath.Join(p.dir, p.first, "include", "tvm_"+header+".h"), later, later))
+		printed, err := p.byMake(t, "-n", "CFLAGS=-O1", "program")
+		if err != nil || !strings.Contains(printed, "/tvm_"+header+".o") {
+			t.Errorf("after a change of tvm_%s.h: %v\n%s", header, err, printed)
 		}
 	}
 }
@@ -196,9 +192,7 @@ func TestFoldersOwnHeaders(t *testing.T) {
 // TestFoldersArm builds the models of two folders for a Cortex-M.
 func TestFoldersArm(t *testing.T) {
 	const arm = "arm-none-eabi-gcc"
-	if _, err := exec.LookPath(arm); err != nil {
-		t.Skip(err)
-	}
+	testkit.Need(t, arm)
 	p := folders(t, "user", "sine.graph", "twoin.aot_packed")
 	if printed, err := p.byMake(t, "CC="+arm, "AR=arm-none-eabi-ar", "CFLAGS=-mcpu=cortex-m4 -mthumb -O2",
 		"LINK=--specs=nosys.specs"); err != nil {
@@ -248,7 +242,7 @@ func TestFoldersRefused(t *testing.T) {
 // models and both sources, whether they lie in two folders or in one. So is a variable that compilers may merge.
 func TestSharedSymbol(t *testing.T) {
 	helper := func(name, text string) *cmodel.Code {
-		c := generate(t, mlftest.Path(t, name), cmodel.Options{})
+		c := code(t, name)
 		c.Sources = append(c.Sources, mlf.File{Name: "codegen/host/src/" + c.Name + "_util.c", Data: []byte(text)})
 		return c
 	}
@@ -301,8 +295,7 @@ func TestMakeSpaces(t *testing.T) {
 // TestTargetOfEachFolder: the header of each compiled folder checks its own target, and that the runtimes are equal.
 func TestTargetOfEachFolder(t *testing.T) {
 	const gcc = "gcc"
-	predefined, err := run(t.TempDir(), gcc, "-dM", "-E", "-x", "c", "/dev/null")
-	must(t, err)
+	predefined := output(t, ".", gcc, "-dM", "-E", "-x", "c", "/dev/null")
 	header := func(macros string, archive string) string {
 		o := cmodel.Options{Target: cmodel.NewTarget(archive, "gcc 12", nil, macros)}
 		return unpack(t, generate(t, mlftest.Path(t, archive), o))

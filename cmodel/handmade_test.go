@@ -1,6 +1,7 @@
 package cmodel_test
 
 import (
+	"bytes"
 	"fmt"
 	"hash/crc32"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -83,24 +85,38 @@ TVM_DLL int32_t net_nothing(void* args, int32_t* arg_type_ids, int32_t num_args,
 	}
 }
 
-// build links a model with a main.c; it fails the test if that fails.
-func build(t *testing.T, c *cmodel.Code, program, extension string, flags ...string) string {
-	t.Helper()
-	dir := unpack(t, c)
-	file := filepath.Join(dir, "main"+extension)
-	write(t, file, program)
-	exe, err := link(dir, file, flags...)
-	must(t, err)
-	return exe
+// renamed is adder with another name, which its sources have, too.
+func renamed(name string, tensors ...string) *mlf.Model {
+	m := adder(tensors...)
+	m.Name = name
+	for i := range m.Sources {
+		m.Sources[i].Name = fmt.Sprintf("codegen/host/src/%s_lib%d.c", name, i)
+	}
+	return m
+}
+
+// withHeader is a model of the C interface with the tensors x and y, of 4 bytes each.
+func withHeader(h mlf.Header, header, source string) *mlf.Model {
+	h.Name, h.Inputs, h.Outputs = "net", []mlf.Buffer{{Name: "x", Bytes: 4}}, []mlf.Buffer{{Name: "y", Bytes: 4}}
+	return &mlf.Model{
+		Name: "net", Style: "full-model", Executor: mlf.AOT, Interface: "c", ABI: mlf.ABIUnpacked,
+		Inputs: []mlf.Tensor{vector("x", int8s, 4)}, Outputs: []mlf.Tensor{vector("y", int8s, 4)}, Header: &h,
+		Headers: []mlf.File{{Name: "codegen/host/include/tvmgen_net.h", Data: []byte(header)}},
+		Sources: []mlf.File{{Name: "codegen/host/src/net_lib0.c", Data: []byte(source)}},
+	}
 }
 
 // check builds and runs a program that returns the number of the line of the first expectation that fails.
 func check(t *testing.T, c *cmodel.Code, program, extension string, flags ...string) {
 	t.Helper()
-	exe := build(t, c, "#include <stdio.h>\n"+
+	dir := unpack(t, c)
+	file := filepath.Join(dir, "main"+extension)
+	write(t, file, "#include <stdio.h>\n"+
 		"#define EXPECT(x) do { if (!(x)) { printf(\"line %d: %s\\n\", __LINE__, #x); return 1; } } while (0)\n"+
-		"#line 1\n"+program, extension, flags...)
-	if said, err := run(filepath.Dir(exe), exe); err != nil {
+		"#line 1\n"+program)
+	exe, err := link(dir, file, flags...)
+	must(t, err)
+	if said, err := run(dir, exe); err != nil {
 		t.Errorf("%v\n%s", err, said)
 	}
 }
@@ -169,8 +185,7 @@ int main(void) {
 `
 
 func TestInterface(t *testing.T) {
-	c, err := cmodel.Generate(archiv, adder(), cmodel.Options{})
-	must(t, err)
+	c := handmade(t, adder())
 	check(t, c, adderMain, ".c", "-DTVM_CHECK_BUFFERS")
 	if drawn.InFull() {
 		check(t, c, adderMain, ".c")
@@ -179,8 +194,7 @@ func TestInterface(t *testing.T) {
 
 // TestSmallWorkspace expects an error of the compiler for an array that is too small or not aligned for the workspaces.
 func TestSmallWorkspace(t *testing.T) {
-	c, err := cmodel.Generate(archiv, adder(), cmodel.Options{})
-	must(t, err)
+	c := handmade(t, adder())
 	dir := unpack(t, c)
 	const array = "uint8_t memory[TVM_net_WORKSPACE_SIZE"
 	for memory, works := range map[string]bool{
@@ -211,8 +225,7 @@ int main(void) { return TVMExecute(&tvm_net, NULL, NULL, &context); }
 func TestNames(t *testing.T) {
 	m := adder("class", "Class", "a-b", "a_b", "A.B", "2*/\n\"\\")
 	m.Name = "my-net"
-	c, err := cmodel.Generate(archiv, m, cmodel.Options{})
-	must(t, err)
+	c := handmade(t, m)
 	var renamed []string
 	for _, r := range c.Renamed {
 		if r.Reason == "" {
@@ -252,8 +265,7 @@ int main(void) {
 // collide, and which has tensors without bytes: with buffers for the inputs, and with samples.
 func TestStandaloneNames(t *testing.T) {
 	m := adder("class", "Class", "a-b", "a_b", "A.B", "2*/\n\"\\")
-	c, err := cmodel.Generate(archiv, m, cmodel.Options{})
-	must(t, err)
+	c := handmade(t, m)
 	samples := []ndarray.Named{
 		{Name: "Class", Array: &ndarray.Array{DType: float, Shape: []int64{0}}},
 		{Name: "class", Array: &ndarray.Array{DType: float, Shape: []int64{4}, Data: make([]byte, 16)}},
@@ -349,8 +361,7 @@ int main(void) {
 			t.Error("TVM_net_SetParameters is not declared")
 		}
 	}
-	constant, err := cmodel.Generate(archiv, m, cmodel.Options{})
-	must(t, err)
+	constant := handmade(t, m)
 	if strings.Contains(string(constant.Generated[0].Data), "SetParameters") {
 		t.Error("TVM_net_SetParameters is declared for constants")
 	}
@@ -369,20 +380,7 @@ int32_t tvmgen_net_run(struct tvmgen_net_inputs* inputs, struct tvmgen_net_outpu
 #define TVMGEN_NET_WEIGHTS_CONSTANT_POOL_SIZE 4
 #define TVMGEN_NET_WEIGHTS_CONSTANT_POOL_DATA 1, 2, 3, 4
 `
-	m := &mlf.Model{
-		Name: "net", Style: "full-model", Executor: mlf.AOT, Interface: "c", ABI: mlf.ABIUnpacked,
-		Inputs: []mlf.Tensor{vector("x", int8s, 4)}, Outputs: []mlf.Tensor{vector("y", int8s, 4)},
-		Header: &mlf.Header{
-			Name: "net", Inputs: []mlf.Buffer{{Name: "x", Bytes: 4}}, Outputs: []mlf.Buffer{{Name: "y", Bytes: 4}},
-			Pools: []mlf.Buffer{
-				{Name: "weights", Bytes: 4, Data: "TVMGEN_NET_WEIGHTS_CONSTANT_POOL_DATA"},
-				{Name: "sram", Bytes: 32},
-				{Name: "unused"},
-			},
-			Devices: []string{"npu"}, Run: []string{"inputs", "outputs", "workspace_pools", "devices"},
-		},
-		Headers: []mlf.File{{Name: "codegen/host/include/tvmgen_net.h", Data: []byte(header)}},
-		Sources: []mlf.File{{Name: "codegen/host/src/net_lib0.c", Data: []byte(`#include <tvmgen_net.h>
+	const source = `#include <tvmgen_net.h>
 int32_t tvmgen_net_run(struct tvmgen_net_inputs* inputs, struct tvmgen_net_outputs* outputs,
   struct tvmgen_net_workspace_pools* workspace_pools, struct tvmgen_net_devices* devices) {
   int8_t* t = workspace_pools->sram;
@@ -391,10 +389,15 @@ int32_t tvmgen_net_run(struct tvmgen_net_inputs* inputs, struct tvmgen_net_outpu
   for (int i = 0; i < 4; i++) ((int8_t*)outputs->y)[i] = t[i] + *(int*)devices->npu;
   return 0;
 }
-`)}},
-	}
-	c, err := cmodel.Generate(archiv, m, cmodel.Options{})
-	must(t, err)
+`
+	c := handmade(t, withHeader(mlf.Header{
+		Pools: []mlf.Buffer{
+			{Name: "weights", Bytes: 4, Data: "TVMGEN_NET_WEIGHTS_CONSTANT_POOL_DATA"},
+			{Name: "sram", Bytes: 32},
+			{Name: "unused"},
+		},
+		Devices: []string{"npu"}, Run: []string{"inputs", "outputs", "workspace_pools", "devices"},
+	}, header, source))
 	const zephyr = `
 #define DEVICE_DT_GET(node) node
 struct device { int number; };
@@ -458,18 +461,9 @@ int32_t tvmgen_net_run(struct tvmgen_net_workspace_pools* workspace_pools) {
   return 0;
 }
 `
-	m := &mlf.Model{
-		Name: "net", Style: "full-model", Executor: mlf.AOT, Interface: "c", ABI: mlf.ABIUnpacked,
-		Inputs: []mlf.Tensor{vector("x", int8s, 4)}, Outputs: []mlf.Tensor{vector("y", int8s, 4)},
-		Header: &mlf.Header{
-			Name: "net", Inputs: []mlf.Buffer{{Name: "x"}}, Outputs: []mlf.Buffer{{Name: "y"}}, Mapped: true,
-			Pools: []mlf.Buffer{{Name: "sram", Bytes: 32}}, Run: []string{"workspace_pools"},
-		},
-		Headers: []mlf.File{{Name: "codegen/host/include/tvmgen_net.h", Data: []byte(header)}},
-		Sources: []mlf.File{{Name: "codegen/host/src/net_lib0.c", Data: []byte(source)}},
-	}
-	c, err := cmodel.Generate(archiv, m, cmodel.Options{})
-	must(t, err)
+	c := handmade(t, withHeader(mlf.Header{
+		Mapped: true, Pools: []mlf.Buffer{{Name: "sram", Bytes: 32}}, Run: []string{"workspace_pools"},
+	}, header, source))
 	check(t, c, `#include <tvm_net.h>
 
 static TVM_WORKSPACE_ALIGNED uint8_t memory[TVM_net_WORKSPACE_SIZE];
@@ -493,7 +487,11 @@ int main(void) {
 
 // TestRefused expects errors for archives that the C cannot wrap.
 func TestRefused(t *testing.T) {
-	for name, c := range map[string]struct {
+	many := make([]step, 10000)
+	for i := range many {
+		many[i] = step{"net_copy", i - 1, 4}
+	}
+	for _, c := range map[string]struct {
 		change func(*mlf.Model)
 		o      cmodel.Options
 		want   string
@@ -504,19 +502,22 @@ func TestRefused(t *testing.T) {
 			func(m *mlf.Model) { m.Executor = mlf.AOT }, cmodel.Options{}, "function tvmgen_net___tvm_main__ not found",
 		},
 		"unknown argument": {func(m *mlf.Model) { m.Inputs = m.Inputs[:1] }, cmodel.Options{}, `argument "empty"`},
+		"too many operators": {
+			func(m *mlf.Model) { *m = *chain(operator("net_copy", copyFour), 4, many...) }, cmodel.Options{}, "more than 8192",
+		},
+		"memory of unknown size": {
+			func(m *mlf.Model) {
+				m.Sources[0].Data = bytes.ReplaceAll(m.Sources[0].Data, []byte("(uint64_t)16"), []byte("n"))
+			}, cmodel.Options{}, "void* t = TVMBackendAllocWorkspace(1, 0, n, 2, 32);",
+		},
 	} {
 		m := adder()
 		c.change(m)
-		if _, err := cmodel.Generate(archiv, m, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", name, err, c.want)
-		}
+		_, err := cmodel.Generate(archiv, m, c.o)
+		testkit.WantError(t, err, "", c.want)
 	}
 	a, m := open(t, mlftest.Path(t, "sine.aot_c"))
 	if _, err := cmodel.Generate(a, m, cmodel.Options{RAMParameters: true}); err == nil {
 		t.Error("parameters of an ahead-of-time model in RAM")
-	}
-	c := generate(t, mlftest.Path(t, "sine.aot_c"), cmodel.Options{})
-	if _, err := cmodel.Bundle(c, generate(t, mlftest.Path(t, "sine.graph"), cmodel.Options{})); err == nil {
-		t.Error("two models of one name in one folder")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -99,25 +99,11 @@ var besides = []step{{"net_copy", -1, 4}, {"net_take", -1, 1}, {"net_copy", 0, 4
 // no tensor changes.
 func TestMoreThanPlanned(t *testing.T) {
 	source := operator("net_copy", copyFour) + operator("net_take", fmt.Sprintf(takes, "32", "32"))
-	code, err := cmodel.Generate(archiv, chain(source, 4, besides...), cmodel.Options{})
-	must(t, err)
+	code := handmade(t, chain(source, 4, besides...))
 	check(t, code, fmt.Sprintf(memoryMain, 0), ".c")
 	larger := operator("net_copy", copyFour) + operator("net_take", fmt.Sprintf(takes, "32", "48"))
 	code.Sources = []mlf.File{{Name: code.Sources[0].Name, Data: []byte(larger)}} // the plan has 64 bytes
 	check(t, code, fmt.Sprintf(memoryMain, -6), ".c")
-}
-
-// TestUnknownMemory expects an error, not a plan without this memory, where the size or the order is unknown.
-func TestUnknownMemory(t *testing.T) {
-	const variable = `  uint64_t n = 16;
-  void* t = TVMBackendAllocWorkspace(1, 0, n, 2, 32);
-  if (TVMBackendFreeWorkspace(1, 0, t) != 0) return -1;`
-	source := operator("net_copy", copyFour) + operator("net_take", variable)
-	_, err := cmodel.Generate(archiv, chain(source, 4, besides...), cmodel.Options{})
-	if err == nil || !strings.Contains(err.Error(), "net_take") ||
-		!strings.Contains(err.Error(), "void* t = TVMBackendAllocWorkspace(1, 0, n, 2, 32);") {
-		t.Errorf("got %v", err)
-	}
 }
 
 // TestLeakedMemory plans what an operator does not free until the main function frees its own.
@@ -125,8 +111,7 @@ func TestLeakedMemory(t *testing.T) {
 	const leaks = "  void* t = TVMBackendAllocWorkspace(1, 0, 20, 2, 32);\n  if (t == NULL) return -1;\n  out[0] = in[0];"
 	body := "  if (net_leak(args, 0, 0, 0, 0, 0) != 0) return -1;\n"
 	source := operator("net_copy", copyFour) + operator("net_leak", leaks) + operator("net_take", body+body+body)
-	code, err := cmodel.Generate(archiv, chain(source, 4, besides...), cmodel.Options{})
-	must(t, err)
+	code := handmade(t, chain(source, 4, besides...))
 	check(t, code, fmt.Sprintf(memoryMain, 0), ".c")
 	if got := code.WorkspaceBytes(); got != 3*32+2*16 { // and the outputs of two steps
 		t.Errorf("%d bytes of workspace", got)
@@ -139,13 +124,9 @@ func TestObjectMemory(t *testing.T) {
 	dir := t.TempDir()
 	source, object := filepath.Join(dir, "take.c"), filepath.Join(dir, "take.o")
 	write(t, source, operator("net_take", fmt.Sprintf(takes, "20", "20")))
-	if said, err := run(dir, "gcc", "-w", "-I"+filepath.Join(crt(), "include"), "-c", source, "-o", object); err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
-	data, err := os.ReadFile(object)
-	must(t, err)
+	output(t, dir, "gcc", "-w", "-I"+filepath.Join(crt(), "include"), "-c", source, "-o", object)
 	m := chain(operator("net_copy", copyFour), 4, besides...)
-	m.Objects = []mlf.File{{Name: "codegen/host/lib/take.o", Data: data}}
+	m.Objects = []mlf.File{{Name: "codegen/host/lib/take.o", Data: testkit.ReadFile(t, object)}}
 	if _, err := cmodel.Generate(archiv, m, cmodel.Options{}); err == nil ||
 		!strings.Contains(err.Error(), "does not list how much") {
 		t.Errorf("without metadata: %v", err)
@@ -223,8 +204,7 @@ int32_t shared_kernel(void) {
 // TestPoolsOfMain has the pools of a packed model be those that its main reads, not an operator's behind it.
 func TestPoolsOfMain(t *testing.T) {
 	a, m := open(t, mlftest.Path(t, "sine.aot_packed"))
-	c, err := cmodel.Generate(a, m, cmodel.Options{})
-	must(t, err)
+	c := code(t, "sine.aot_packed")
 	for i, f := range m.Sources {
 		m.Sources[i].Data = append(slices.Clip(f.Data),
 			operator("behind", "  int32_t global_workspace_4_var_code = arg_type_ids[4];")...)
@@ -253,9 +233,7 @@ func TestMemoryOfSharedCode(t *testing.T) {
 			dir := unpack(t, some...)
 			exe, err := link(dir, filepath.Join(dir, "main.c"))
 			must(t, err)
-			if out, err := run(dir, exe); err != nil {
-				t.Errorf("%v\n%s", err, out)
-			}
+			output(t, dir, exe)
 		})
 	}
 }
@@ -281,8 +259,7 @@ func plainMain(name string, m *mlf.Model, result string) string {
 // TestEmptyArena runs a graph whose tensors between operators have no bytes.
 func TestEmptyArena(t *testing.T) {
 	m := chain(operator("net_none", ""), 0, step{"net_none", -1, 0}, step{"net_none", 0, 0})
-	code, err := cmodel.Generate(archiv, m, cmodel.Options{})
-	must(t, err)
+	code := handmade(t, m)
 	check(t, code, `#include <tvm_net.h>
 
 int main(void) {
@@ -293,39 +270,4 @@ int main(void) {
   return 0;
 }
 `, ".c")
-}
-
-// TestMemoryRefused expects errors for memory that is freed in another order, and for a graph that is too large.
-func TestMemoryRefused(t *testing.T) {
-	const disorder = `  void* t = TVMBackendAllocWorkspace(1, 0, (uint64_t)20, 2, 32);
-  void* u = TVMBackendAllocWorkspace(1, 0, (uint64_t)20, 2, 32);
-  if (TVMBackendFreeWorkspace(1, 0, t) != 0) return -1;
-  if (TVMBackendFreeWorkspace(1, 0, u) != 0) return -1;`
-	large := make([]step, 10000)
-	for i := range large {
-		large[i] = step{"net_take", i - 1, 4}
-	}
-	for want, m := range map[string]*mlf.Model{
-		"frees t, which is not what it has taken last": chain(operator("net_take", disorder), 4, besides[1]),
-		"more than 8192": chain(operator("net_take", copyFour), 4, large...),
-	} {
-		if _, err := cmodel.Generate(archiv, m, cmodel.Options{}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
-		}
-	}
-}
-
-// TestDeepCalls expects an error for operators of which each calls the next one twice: 2^60 paths.
-func TestDeepCalls(t *testing.T) {
-	var source strings.Builder
-	for i := range 60 {
-		next := fmt.Sprintf("tvmgen_f%d(args);", i+1)
-		source.WriteString(operator(fmt.Sprintf("tvmgen_f%d", i), next+"\n"+next))
-	}
-	source.WriteString(operator("tvmgen_f60", "  void* t = TVMBackendAllocWorkspace(1, 0, (uint64_t)20, 2, 32);\n"+
-		"  TVMBackendFreeWorkspace(1, 0, t);"))
-	_, err := cmodel.Generate(archiv, chain(source.String(), 4, step{"tvmgen_f0", -1, 4}), cmodel.Options{})
-	if err == nil || !strings.Contains(err.Error(), "calls too many functions that do") {
-		t.Errorf("got %v", err)
-	}
 }

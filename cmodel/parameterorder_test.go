@@ -2,39 +2,35 @@ package cmodel_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"slices"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/internal/paramblob"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
 // TestParameterOrder replaces parameters by those of a blob in another order, as another version of TVM writes it, and
 // by one that has a parameter twice.
 func TestParameterOrder(t *testing.T) {
-	a, err := mlf.Open(mlftest.Path(t, "sine.graph"))
+	path := mlftest.Path(t, "sine.graph")
+	_, m := open(t, path)
+	params, err := paramblob.Parse(bytes.Clone(m.Params)) // its arrays lie in the blob
 	must(t, err)
-	m, err := a.Model("")
-	must(t, err)
-	c, err := cmodel.Generate(a, m, cmodel.Options{RAMParameters: true})
-	must(t, err)
-	names, arrays := entries(t, m.Params)
-	slices.Reverse(names)
-	slices.Reverse(arrays)
-	for i := range arrays { // the last byte of each tells which it is
-		arrays[i] = slices.Clone(arrays[i])
-		arrays[i][len(arrays[i])-1] = names[i][len(names[i])-1]
+	slices.Reverse(params)
+	for _, p := range params { // the last byte of each tells which it is
+		p.Data[len(p.Data)-1] = p.Name[len(p.Name)-1]
 	}
-	other := blobOf(names, arrays)
-	names[0], arrays[0] = names[1], arrays[1]
-	twice := blobOf(names, arrays)
+	other, err := mlftest.EncodeParams(params)
+	must(t, err)
+	params[0] = params[1]
+	twice, err := mlftest.EncodeParams(params)
+	must(t, err)
 	list := func(data []byte) string { return initializer(&ndarray.Array{Data: data}) }
-	check(t, c, fmt.Sprintf(`#include <string.h>
+	check(t, generate(t, path, cmodel.Options{RAMParameters: true}), fmt.Sprintf(`#include <string.h>
 #include <tvm_sine.h>
 static const uint8_t is[] = {%s};
 static const uint8_t other[] = {%s};
@@ -54,39 +50,4 @@ int main(void) {
 }
 `, list(m.Params), list(other), list(twice), crc32.ChecksumIEEE(m.Params), crc32.ChecksumIEEE(twice),
 		crc32.ChecksumIEEE(other)), ".c")
-}
-
-// entries splits a blob of parameters into its names, each with its length, and its arrays.
-func entries(t *testing.T, blob []byte) (names, arrays [][]byte) {
-	t.Helper()
-	rest := blob[16:]
-	number := func(at int) int { return int(binary.LittleEndian.Uint64(rest[at:])) }
-	take := func(n int) []byte {
-		piece := rest[:n]
-		rest = rest[n:]
-		return piece
-	}
-	for range binary.LittleEndian.Uint64(take(8)) {
-		names = append(names, take(8+number(0)))
-	}
-	take(8)
-	for range names {
-		head := 24 + 8 + 8*int(binary.LittleEndian.Uint32(rest[24:]))
-		arrays = append(arrays, take(head+8+number(head)))
-	}
-	if len(rest) != 0 {
-		t.Fatalf("%d bytes behind the parameters", len(rest))
-	}
-	return names, arrays
-}
-
-// blobOf joins what entries split.
-func blobOf(names, arrays [][]byte) []byte {
-	blob := binary.LittleEndian.AppendUint64(nil, 0xF7E58D4F05049CB7)
-	blob = binary.LittleEndian.AppendUint64(blob, 0)
-	for _, list := range [][][]byte{names, arrays} {
-		blob = binary.LittleEndian.AppendUint64(blob, uint64(len(list)))
-		blob = append(blob, bytes.Join(list, nil)...)
-	}
-	return blob
 }

@@ -32,11 +32,3 @@ func TestPlan(t *testing.T) {
 		}
 	}
 }
-
-// TestPlanChain expects the minimum for a chain of operators: the largest two neighbours.
-func TestPlanChain(t *testing.T) {
-	buffers := []buffer{{bytes: 64, first: 0, last: 1}, {bytes: 96, first: 1, last: 2}, {bytes: 32, first: 2, last: 3}}
-	if total := plan(buffers); total != 160 || atOnce(buffers) != 160 {
-		t.Errorf("%d bytes, %d at once, want 160: %v", total, atOnce(buffers), buffers)
-	}
-}
