@@ -30,12 +30,11 @@ func tree(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		at := filepath.Join(dir, filepath.FromSlash(name))
-		must(t, os.MkdirAll(filepath.Dir(at), 0o755))
-		mode := os.FileMode(0o644)
-		if strings.HasPrefix(text, "#!") {
-			mode = 0o755
+		if must(t, os.MkdirAll(filepath.Dir(at), 0o755)); strings.HasPrefix(text, "#!") {
+			testkit.WriteProgram(t, at, text)
+			continue
 		}
-		must(t, os.WriteFile(at, []byte(text), mode))
+		writeFile(t, at, text)
 	}
 	return dir
 }
@@ -97,10 +96,7 @@ func TestVariable(t *testing.T) {
 			if c.name == "nowhere" {
 				class = failure.ToolMissing
 			}
-			if c.err == "" && err != nil || c.err != "" && (failure.Of(err) != class ||
-				!strings.Contains(err.Error(), c.err) || failure.Next(err) == "") {
-				t.Errorf("%v; want %q", err, c.err)
-			}
+			testkit.WantErrorIf(t, c.err != "", err, class, c.err)
 			if strings.Contains(c.name, "nowhere") && failure.Next(err) != "set it, or: get it" {
 				t.Error(failure.Next(err))
 			}
@@ -112,13 +108,8 @@ func TestVariable(t *testing.T) {
 	if got := e.Variable("SDK") + " " + e.Variable("WORD"); got != filepath.Join(here, "relative")+" relative" {
 		t.Errorf("the folder and the word are %s", got)
 	}
-	if err := e.Check("WORD"); err != nil {
-		t.Error(err)
-	}
-	const unset = "the template needs the variable NONE, which is not set"
-	if err := e.Check("NONE"); failure.Of(err) != failure.Config || err.Error() != unset {
-		t.Error(err)
-	}
+	must(t, e.Check("WORD"))
+	wantError(t, e.Check("NONE"), failure.Config, "the template needs the variable NONE, which is not set")
 }
 
 // TestPrograms: a program is that of the builder's folders, then that beside one of the template's programs that are
@@ -243,9 +234,8 @@ func TestOutsideAndTrees(t *testing.T) {
 		t.Errorf("%v, %v", states, err)
 	}
 	of.Outside = []string{"$NONE/x"}
-	if _, err := e.Outside(); failure.Of(err) != failure.Config || failure.Next(err) != "check the variable NONE" {
-		t.Error(err)
-	}
+	_, err = e.Outside()
+	wantError(t, err, failure.Config, "check the variable NONE")
 	pipe := filepath.Join(dir, "sdk", "pipe")
 	must(t, exec.Command("mkfifo", pipe).Run())
 	of.Outside = []string{"$SDK"}
@@ -253,10 +243,8 @@ func TestOutsideAndTrees(t *testing.T) {
 	wantError(t, err, failure.Config)
 	must(t, os.Remove(pipe))
 	of.Outside = []string{"$SDK/none.h"}
-	if _, err := e.Outside(); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "input $SDK/none.h: ") ||
-		failure.Next(err) != "check the variable SDK" {
-		t.Error(err)
-	}
+	_, err = e.Outside()
+	wantError(t, err, failure.Config, "input $SDK/none.h: ", "check the variable SDK")
 	must(t, os.Symlink("a.h", filepath.Join(dir, "sdk", "below", "link.h")))
 	of.Outside, of.Trees = []string{"$SDK/below"}, []string{"$UNSET/x"}
 	if sums, err := e.Outside(); err == nil && sums["$SDK/below/link.h"] != cacheSum("a") {
@@ -328,8 +316,7 @@ func TestNeeds(t *testing.T) {
 	if text, err := e.Ask(t.Context(), []string{"sh", "-c", "own"}); err != nil || text != "of PATH\n" {
 		t.Errorf("%q, %v", text, err)
 	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
+	ended := testkit.Ended(t)
 	if _, err := e.Needs(ended); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

@@ -2,10 +2,12 @@ package generator
 
 import (
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
 
@@ -33,15 +35,13 @@ func TestForBoard(t *testing.T) {
 // TestMakeWords checks that make and a shell pass on each word as it is.
 func TestMakeWords(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("make"); err != nil {
-		t.Skip("make is not installed")
-	}
+	testkit.Need(t, "make")
 	words := []string{
 		"-DX=a b", "-DX='a'", `-DX="a"`, "-DX=$(Y)", "-DX=$Y", "-DX=#", `-DX=\#`, `-DX=\\#`, `-DX=\`,
 		"-DX=`a`", "-DX=a;b", "-DX=%", "", "a=b:c", "-DX=*", "-DX=ü", "~", "!x",
 	}
 	dir := t.TempDir()
-	putFile(t, dir, "Makefile", "W :="+makeWords(words...)+"\nall:\n\t@printf '<%s>' $(W)\n")
+	writeFile(t, filepath.Join(dir, "Makefile"), "W :="+makeWords(words...)+"\nall:\n\t@printf '<%s>' $(W)\n")
 	out, err := exec.Command("make", "-s", "--no-print-directory", "-C", dir).Output()
 	if want := "<" + strings.Join(words, "><") + ">"; err != nil || string(out) != want {
 		t.Errorf("%v\ngot  %s\nwant %s", err, out, want)

@@ -225,9 +225,7 @@ func TestInspectOther(t *testing.T) {
 			i := linked(t, c.script)
 			c.change(&i)
 			_, _, err := i.Inspect()
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
+			testkit.WantErrorIf(t, c.want != "", err, "", c.want)
 		})
 	}
 }

@@ -2,26 +2,17 @@ package ramlink_test
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/project/internal/ramlink"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // TestContexts ends the contexts of links before they begin.
 func TestContexts(t *testing.T) {
-	spec := project.Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{UploadKiB: 16}}
-	p, err := new(project.Builder).Generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec)
-	must(t, err)
-	defer p.Close()
-	l, err := p.OperatorLinker(t.Context())
-	must(t, err)
+	p, l := linkerFor(t, "host")
 	o := ramlink.Operators{
 		Files: []mlf.File{{Name: "f.c", Data: []byte("int f(void) { return 1; }")}}, Entries: []string{"f"},
 	}

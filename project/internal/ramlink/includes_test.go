@@ -15,8 +15,8 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// linkerFor returns a linker for a board.
-func linkerFor(t *testing.T, board string) *ramlink.Linker {
+// linkerFor returns a project for a board, and its linker.
+func linkerFor(t *testing.T, board string) (*project.Project, *ramlink.Linker) {
 	t.Helper()
 	spec := project.Spec{Board: board, Model: mlftest.Tiny(t, nil), Options: boards.Options{UploadKiB: 16}}
 	p, err := new(project.Builder).Generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec)
@@ -24,7 +24,7 @@ func linkerFor(t *testing.T, board string) *ramlink.Linker {
 	t.Cleanup(func() { must(t, p.Close()) })
 	l, err := p.OperatorLinker(t.Context())
 	must(t, err)
-	return l
+	return p, l
 }
 
 // TestStrangersReadNoFiles: neither an error nor a program of an uploaded module has a line of this computer's files.
@@ -34,7 +34,7 @@ func TestStrangersReadNoFiles(t *testing.T) {
 	writeFile(t, secret, "hidden words\n#hidden directive\n")
 	window := rpc.Window{Base: 1 << 29, Bytes: 1 << 14, Alignment: 64}
 	for _, board := range []string{"host", "mps2_an386"} {
-		l := linkerFor(t, board)
+		_, l := linkerFor(t, board)
 		for name, source := range map[string]string{
 			"include":          `#include "SECRET"`,
 			"system":           `#include <SECRET>`,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestTemplateJSON: an error in template.json has its line where a line has it, and what is meant is one thing only.
@@ -35,10 +36,7 @@ func TestTemplateJSON(t *testing.T) {
 	} {
 		data := strings.Replace(good, c.text, c.by, 1)
 		_, err := readTemplate("x", fstest.MapFS{TemplateFile: {Data: []byte(data)}}, nil)
-		if c.want == "" && err != nil || c.want != "" && (failure.Of(err) != failure.Config ||
-			!strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
-		}
+		testkit.WantErrorIf(t, c.want != "", err, failure.Config, c.want)
 		var file *jsonfile.Error
 		if strings.Contains(c.want, "template.json:") && !errors.As(err, &file) {
 			t.Errorf("%s: %v has no line", name, err)

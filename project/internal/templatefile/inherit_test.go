@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestInherits: a template has its parent's fields, each of which its own file replaces as a whole.
@@ -16,9 +17,7 @@ func TestInherits(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	put := func(name, text string) {
-		dir := filepath.Join(folder, "templates", name)
-		must(t, os.MkdirAll(dir, 0o755))
-		writeFile(t, filepath.Join(dir, TemplateFile), text)
+		writeFile(t, filepath.Join(folder, "templates", name, TemplateFile), text)
 	}
 	put("kiln", `{"doc": "kiln", "inherits": "minimal", "options": ["arena_kib"], "areas": {"stacks": [".mine"]}, "copies": {}}`)
 	put("oven", `{"doc": "oven", "inherits": "kiln", "elf": "out/a.elf", "map": "out/a.map"}`)
@@ -43,8 +42,7 @@ func TestInherits(t *testing.T) {
 		"copy":   "template copy: copies: zephyr/nothing: the template has no such folder",
 		"parent": `"parents/minimal" is not known`,
 	} {
-		if _, err := Find(name, []string{folder}); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := Find(name, []string{folder})
+		testkit.WantError(t, err, failure.Config, want)
 	}
 }

@@ -15,9 +15,7 @@ func TestLinkOutOfTree(t *testing.T) {
 		t.Skip(err)
 	}
 	tree, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer tree.Close()
 
 	_, listed := tree.List([]string{"src"})
