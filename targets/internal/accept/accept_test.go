@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper/keepertest"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
@@ -45,12 +46,7 @@ func needTools(t *testing.T, name string, path []string) {
 	}
 }
 
-// try accepts a board in short form. Without hardware it needs no more than the compiler and the emulator.
-func try(t *testing.T, board string, path ...string) (*accept.Report, error) {
-	t.Helper()
-	return accept.Run(t.Context(), trial(t, board, path...))
-}
-
+// trial accepts a board in short form. Without hardware it needs no more than the compiler and the emulator.
 func trial(t *testing.T, board string, path ...string) accept.Trial {
 	t.Helper()
 	needTools(t, board, path)
@@ -85,7 +81,7 @@ func TestAccept(t *testing.T) {
 	for _, board := range names {
 		t.Run(board, func(t *testing.T) {
 			t.Parallel()
-			r, err := try(t, board)
+			r, err := accept.Run(t.Context(), trial(t, board))
 			must(t, err)
 			if len(r.Results) != len(accept.Steps()) || r.Failed != nil {
 				t.Errorf("%d results: %v", len(r.Results), r.Failed)
@@ -126,10 +122,7 @@ func TestAcceptInFull(t *testing.T) {
 	if !drawn.InFull() {
 		t.Skip("in full tests only: 1,000 sessions")
 	}
-	openocd, err := exec.LookPath("openocd")
-	if err != nil {
-		t.Skip("openocd is not installed")
-	}
+	testkit.Need(t, "openocd")
 	for _, board := range []string{"mps2_an385", "microbit"} {
 		t.Run(board, func(t *testing.T) {
 			t.Parallel()
@@ -143,7 +136,7 @@ func TestAcceptInFull(t *testing.T) {
 					if program == chipkeeper.Program {
 						return keepertest.Path()
 					}
-					return openocd, nil
+					return exec.LookPath(program)
 				},
 			}
 			b, err := boards.Find(board, nil)
@@ -272,7 +265,7 @@ func TestBrokenBoards(t *testing.T) {
 				file := shipped(t, filepath.Join("..", "..", "..", "boards", chip), nil)
 				files[chip] = regexp.MustCompile(`(?s)"memory": \[.*?\n  \],`).ReplaceAllString(file, "")
 			}
-			r, err := try(t, b.of, boardstest.Shelf(t, files))
+			r, err := accept.Run(t.Context(), trial(t, b.of, boardstest.Shelf(t, files)))
 			skipUnmeasured(t, r)
 			var failed *accept.Error
 			if !errors.As(err, &failed) {
@@ -310,9 +303,7 @@ func skipUnmeasured(t *testing.T, r *accept.Report) {
 // shipped returns a file with changes.
 func shipped(t *testing.T, file string, changes map[string]string) string {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	must(t, err)
-	return changed(t, file, string(data), changes)
+	return changed(t, file, string(testkit.ReadFile(t, file)), changes)
 }
 
 // processPort returns the port of a process, with its header in place of the line that includes it, with changes.
@@ -360,7 +351,7 @@ func TestPageIsRead(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "host.accepted.md")
 	write := func(r *accept.Report) (accept.Signature, bool) {
 		t.Helper()
-		must(t, os.WriteFile(page, []byte(r.Page("A. Author", on)), 0o644))
+		testkit.WriteFile(t, page, r.Page("A. Author", on))
 		return accept.Read(page)
 	}
 	want := accept.Signature{By: "A. Author", On: on.Truncate(24 * time.Hour), Digest: accept.DigestOf(b), Short: true}
@@ -396,9 +387,7 @@ func TestDigestOfFiles(t *testing.T) {
 	digests := map[string]bool{}
 	write := func(name, text string) bool {
 		t.Helper()
-		file := filepath.Join(dir, filepath.FromSlash(name))
-		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		must(t, os.WriteFile(file, []byte(text), 0o644))
+		testkit.WriteFile(t, filepath.Join(dir, name), text)
 		sum := accept.DigestOf(b)
 		was := digests[sum]
 		digests[sum] = true
@@ -422,7 +411,7 @@ func TestPageOfFetched(t *testing.T) {
 	if got, want := accept.PageOf(b, "here"), filepath.Join(fetched, "kiln.accepted.md"); got != want {
 		t.Errorf("an own board: %s", got)
 	}
-	must(t, os.WriteFile(filepath.Join(fetched, "..", "..", "fetched.json"), []byte("{}"), 0o644))
+	testkit.WriteFile(t, filepath.Join(fetched, "..", "..", "fetched.json"), "{}")
 	if got, want := accept.PageOf(b, "here"), filepath.Join("here", "boards", "kiln.accepted.md"); got != want {
 		t.Errorf("a fetched board: %s", got)
 	}
@@ -435,8 +424,7 @@ func TestAdvice(t *testing.T) {
 	for _, s := range accept.Steps() {
 		for _, m := range named.FindAllStringSubmatch(s.Look, -1) {
 			found++
-			page, err := os.ReadFile(filepath.Join("..", "..", "..", m[1]))
-			must(t, err)
+			page := testkit.ReadFile(t, filepath.Join("..", "..", "..", m[1]))
 			if !regexp.MustCompile(`(?m)^#+ ` + regexp.QuoteMeta(m[2])).Match(page) {
 				t.Errorf("step %s: %s has no heading %q", s.Name, m[1], m[2])
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/crt"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/project"
@@ -19,13 +20,9 @@ import (
 func TestUnitArchives(t *testing.T) {
 	for _, name := range unitTests {
 		text, err := crt.Sources.Tests.ReadFile("test/test_" + name + ".c")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		a, err := unitArchive(name, text)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		testkit.Must(t, err)
 		found := 0
 		for _, f := range a.Files {
 			switch {
@@ -59,9 +56,7 @@ func TestWrongUnitTest(t *testing.T) {
 		t.Skip("in full tests only: it compiles the runtime")
 	}
 	text, err := crt.Sources.Tests.ReadFile("test/test_registry.c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	before, after, ok := bytes.Cut(text, []byte("  (void)state;\n"))
 	if !ok {
 		t.Fatal("test_registry.c has no test")
@@ -73,18 +68,13 @@ func TestWrongUnitTest(t *testing.T) {
 		Desk: &device.Desk{Host: device.Host{Cache: c}, StateDir: home, LeaseDir: home},
 	}, home: t.TempDir()}
 	defer r.end()
-	if _, err := r.build(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
+	_, err = r.build(t.Context(), 0)
+	testkit.Must(t, err)
 	r.board = r.projects[0].Board()
-	if r.device, err = r.Desk.Attach(t.Context(), r.board, ""); err != nil {
-		t.Fatal(err)
-	}
+	r.device, err = r.Desk.Attach(t.Context(), r.board, "")
+	testkit.Must(t, err)
 	var found Result
 	err = r.unit(t.Context(), "registry", wrong, &found)
 	line := bytes.Count(before, []byte("\n")) + 1
-	if failure.Of(err) != failure.WrongAnswer ||
-		!strings.Contains(err.Error(), "crt/test/test_registry.c:"+strconv.Itoa(line)+" is wrong") {
-		t.Errorf("line %d: %v, %v", line, err, found)
-	}
+	testkit.WantError(t, err, failure.WrongAnswer, "crt/test/test_registry.c:"+strconv.Itoa(line)+" is wrong")
 }

@@ -20,21 +20,23 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
-func noVariables(string) string { return "" }
-
-// TestProgress: a step of more than a second prints a plain line, a shorter one nothing.
+// TestProgress: a step of more than a second prints a plain line, a shorter one nothing. Update changes the step in
+// progress, if there is one.
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var printed bytes.Buffer
-		c := New(noVariables, &printed, &printed)
+		c := New(testkit.Environment(), &printed, &printed)
+		c.Update("nothing runs", 1, 2)
 		p := c.Start("short", 0)
 		time.Sleep(quiet - time.Millisecond)
 		p.End()
 		p.End()
-		p = c.Start("long", 10)
-		p.Add(4)
+		p = c.Start("first", 9)
+		c.Update("long", 3, 10)
+		p.Add(1)
 		time.Sleep(quiet + 300*time.Millisecond)
 		c.endProgress()
+		c.Update("ended", 1, 2)
 		if got := printed.String(); got != "boardsmith: long: 4 of 10, 1 s\n" {
 			t.Errorf("printed %q", got)
 		}
@@ -53,24 +55,32 @@ func TestNarrowTable(t *testing.T) {
 	}
 }
 
-// TestFail: a failed target prints text and a JSON line, and its error has the exit status.
-func TestFail(t *testing.T) {
-	var out, errs bytes.Buffer
-	c := New(func(name string) string { return map[string]string{"JSON": "1"}[name] }, &out, &errs)
-	err := c.Do(t.Context(), "build", func(context.Context) error {
-		return failure.New(failure.DoesNotFit, "buy more", "too big")
-	})
-	var status interface{ ExitStatus() int }
-	if !errors.As(err, &status) || status.ExitStatus() != 4 {
-		t.Errorf("status of %v", err)
-	}
-	if got := errs.String(); got != "boardsmith: error: too big\nboardsmith: hint: buy more\n" {
-		t.Errorf("stderr %q", got)
-	}
-	want := `{"class":"does-not-fit","code":4,"error":"too big","next":"buy more",` +
-		`"status":"failed","step":"build","v":1}` + "\n"
-	if out.String() != want {
-		t.Errorf("stdout %s, want %s", out.String(), want)
+// TestDo: a target's error, which has the exit status, and what it would do are printed as text and as a JSON line.
+func TestDo(t *testing.T) {
+	for status, c := range map[int]struct {
+		target     func(*Console) error
+		text, line string
+	}{
+		4: {
+			func(*Console) error { return failure.New(failure.DoesNotFit, "buy more", "too big") },
+			"boardsmith: error: too big\nboardsmith: hint: buy more\n",
+			`{"class":"does-not-fit","code":4,"error":"too big","next":"buy more","status":"failed","step":"build","v":1}`,
+		},
+		0: {
+			func(c *Console) error { return c.Would("remove %s", "p") },
+			"build: would remove p\n", `{"status":"dry-run","step":"build","v":1,"would":"remove p"}`,
+		},
+	} {
+		var out, errs bytes.Buffer
+		console := New(testkit.Environment("JSON=1"), &out, &errs)
+		err := console.Do(t.Context(), "build", func(context.Context) error { return c.target(console) })
+		var failed interface{ ExitStatus() int }
+		if got := errors.As(err, &failed); got != (status != 0) || got && failed.ExitStatus() != status {
+			t.Errorf("want status %d: %v", status, err)
+		}
+		if errs.String() != c.text || out.String() != c.line+"\n" {
+			t.Errorf("printed %q and %q, want %q and %q", errs.String(), out.String(), c.text, c.line)
+		}
 	}
 }
 
@@ -165,38 +175,6 @@ func TestToolEnv(t *testing.T) {
 	}
 }
 
-// TestUpdate changes the current progress, and does nothing without one.
-func TestUpdate(t *testing.T) {
-	var printed bytes.Buffer
-	c := New(noVariables, &printed, &printed)
-	c.Update("nothing runs", 1, 2)
-	p := c.Start("first", 0)
-	c.Update("second", 3, 9)
-	p.print() // too early
-	c.mu.Lock()
-	p.start = p.start.Add(-2 * quiet)
-	c.mu.Unlock()
-	p.print()
-	p.End()
-	c.Update("ended", 1, 2)
-	if got := printed.String(); got != "boardsmith: second: 3 of 9, 2 s\n" {
-		t.Errorf("printed %q", got)
-	}
-}
-
-// TestWould prints the same text as a line and as JSON.
-func TestWould(t *testing.T) {
-	var out, errs bytes.Buffer
-	c := New(func(name string) string { return map[string]string{"JSON": "1"}[name] }, &out, &errs)
-	err := c.Do(t.Context(), "clean", func(context.Context) error { return c.Would("remove %s", "p") })
-	if err != nil || errs.String() != "clean: would remove p\n" {
-		t.Errorf("%v, printed %q", err, errs.String())
-	}
-	if got := out.String(); got != `{"status":"dry-run","step":"clean","v":1,"would":"remove p"}`+"\n" {
-		t.Errorf("line %q", got)
-	}
-}
-
 // TestNames: a variable that resembles one of the running target's is an error, a note if that one is set, too, and
 // nothing if the target does not read it. What other programs set resembles none.
 func TestNames(t *testing.T) {
@@ -218,7 +196,7 @@ func TestNames(t *testing.T) {
 		{"build", "MODEL=a.tar BOARD=host TEST=1 HOME=/h RAM=1", "MODEL", "", ""},
 	} {
 		var out bytes.Buffer
-		console := New(func(name string) string { return map[string]string{c.env: "set"}[name] }, &out, &out)
+		console := New(testkit.Environment(c.env+"=set"), &out, &out)
 		console.step, console.environ = c.step, func() []string { return strings.Fields(c.environ) }
 		console.args = []string{"-v", c.step}
 		err := console.checkNames()
@@ -233,7 +211,7 @@ func TestNames(t *testing.T) {
 // TestForms: a value that another system has set is not set to any target, and noted to one that reads the variable.
 func TestForms(t *testing.T) {
 	empty, withTargets := t.TempDir(), t.TempDir()
-	testkit.Must(t, os.WriteFile(filepath.Join(withTargets, "boardsmith.json"), []byte(`{"targets": {"x": {}}}`), 0o644))
+	testkit.WriteFile(t, filepath.Join(withTargets, "boardsmith.json"), `{"targets": {"x": {}}}`)
 	testkit.Must(t, os.Mkdir(filepath.Join(empty, "classes"), 0o755))
 	for _, c := range []struct {
 		step, dir, name, value string
@@ -257,7 +235,7 @@ func TestForms(t *testing.T) {
 		{"update", empty, "NAME", "https://example.org/x.git@v1", true, false},
 	} {
 		var out bytes.Buffer
-		console := New(func(name string) string { return map[string]string{c.name: c.value}[name] }, &out, &out)
+		console := New(testkit.Environment(c.name+"="+c.value), &out, &out)
 		console.Dir, console.args = c.dir, []string{c.step}
 		var got string
 		for range 2 {
@@ -287,7 +265,7 @@ func TestOwnTargets(t *testing.T) {
 		{"build flash", "MODELS is no variable of build, which reads MODEL", ""},
 	} {
 		var out bytes.Buffer
-		console := New(noVariables, &out, &out)
+		console := New(testkit.Environment(), &out, &out)
 		console.environ = func() []string { return []string{"MODELS=a.tar"} }
 		console.args = strings.Fields(c.args)
 		var err error
@@ -364,14 +342,7 @@ func TestRead(t *testing.T) {
 		"WAIT=soon":                "WAIT=soon is not a positive duration of at most 292 years",
 		"WAIT=1e6":                 "{10   277h46m40s false [] }",
 	} {
-		c := New(func(name string) string {
-			for word := range strings.FieldsSeq(text) {
-				if value, ok := strings.CutPrefix(word, name+"="); ok {
-					return value
-				}
-			}
-			return ""
-		}, io.Discard, io.Discard)
+		c := New(testkit.Environment(strings.Fields(text)...), io.Discard, io.Discard)
 		c.step = "run"
 		var v variables
 		var got string

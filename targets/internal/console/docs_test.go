@@ -15,8 +15,7 @@ import (
 
 func readDoc(t *testing.T, name string) string {
 	t.Helper()
-	data := testkit.ReadFile(t, filepath.Join("..", "..", "..", "docs", name))
-	return string(data)
+	return string(testkit.ReadFile(t, filepath.Join("..", "..", "..", "docs", name)))
 }
 
 // TestExitCodes compares the table with package failure's list and with docs/command-line.md.

@@ -1,19 +1,13 @@
 package console
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -43,7 +37,7 @@ func TestMageCommand(t *testing.T) {
 		sub := filepath.Join(dir, "a", "b")
 		testkit.Must(t, os.MkdirAll(sub, 0o755))
 		if c.goMod != "" {
-			testkit.Must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(c.goMod), 0o644))
+			testkit.WriteFile(t, filepath.Join(dir, "go.mod"), c.goMod)
 		}
 		if got := mageCommand(c.program, sub); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -64,7 +58,7 @@ func TestCommandOnPath(t *testing.T) {
 
 // TestNextStep prints options and targets of an advice as the user types them.
 func TestNextStep(t *testing.T) {
-	c := New(noVariables, io.Discard, io.Discard)
+	c := New(testkit.Environment(), io.Discard, io.Discard)
 	c.mage, c.Dir = "./ci", t.TempDir()
 	save := nextstep.Option("DeskFile.Note", "") + "; " + nextstep.Option("Desk.Reflash", "true") + " and " +
 		nextstep.Option("which", "a b}=%{") + " " + nextstep.Option("dir", "it's") + ": " + nextstep.Target("board:show") +
@@ -73,7 +67,7 @@ func TestNextStep(t *testing.T) {
 	if got := c.NextStep(failure.New(failure.Config, save, "x")); got != want {
 		t.Errorf("next step %q, want %q", got, want)
 	}
-	c.env = func(name string) string { return map[string]string{"OPTIONS": "arena_kib=8 log_level=error"}[name] }
+	c.env = testkit.Environment("OPTIONS=arena_kib=8 log_level=error")
 	larger := failure.New(failure.Config, nextstep.Option("Spec.Options", "arena_kib=16"), "x")
 	if got := c.NextStep(larger); got != "OPTIONS='log_level=error arena_kib=16'" {
 		t.Errorf("next step %q loses an option", got)
@@ -96,31 +90,16 @@ func TestImportedAs(t *testing.T) {
 	}
 }
 
-// TestAdviceIsData: the text that a user types for a target or an option is in package console only, since it differs:
-// a user's command, or a name under which a magefile imports the targets. The code of targets may name variables, but
-// no library may, because Go programs have none.
-func TestAdviceIsData(t *testing.T) {
-	variable := regexp.MustCompile(`\b(` + strings.Join(slices.Collect(maps.Values(variables)), "|") + `)=`)
-	for _, file := range sources(t) {
-		dir := path.Dir(file)
-		commandLine := slices.Contains([]string{
-			"targets", "internal/boardsmithjson", "internal/testkit/drawn", "targets/internal/inputs",
-			"targets/internal/toolbox", "targets/internal/tuning",
-		}, dir)
-		for _, text := range stringsOf(t, file) {
-			if dir != "failure" && typedMage.MatchString(text) || !commandLine && variable.MatchString(text) {
-				t.Errorf("%s: %q", file, text)
-			}
-		}
-	}
-}
-
 // TestAdviceHasInputs: each option that an advice names has an input, or a target.
 func TestAdviceHasInputs(t *testing.T) {
 	option := regexp.MustCompile(`nextstep\.Option\("([^"]+)"`)
 	used := map[string]bool{}
-	for _, file := range sources(t) {
-		text := testkit.ReadFile(t, filepath.Join("..", "..", "..", file))
+	root := os.DirFS("../../..")
+	testkit.Must(t, fs.WalkDir(root, ".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		text, err := fs.ReadFile(root, file)
 		for _, m := range option.FindAllSubmatch(text, -1) {
 			name := string(m[1])
 			used[name] = true
@@ -128,51 +107,11 @@ func TestAdviceHasInputs(t *testing.T) {
 				t.Errorf("%s: option %s has no input", file, name)
 			}
 		}
-	}
+		return err
+	}))
 	for name := range variables {
 		if !used[name] {
 			t.Errorf("option %s is not used", name)
 		}
 	}
-}
-
-// sources lists boardsmith's Go files by slash paths, without tests, this package and boardsmith's own checks.
-func sources(t *testing.T) (list []string) {
-	t.Helper()
-	root := os.DirFS(filepath.Join("..", "..", ".."))
-	err := fs.WalkDir(root, ".", func(file string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == "testdata" || file != "." && d.Name()[0] == '.' || file == "tools" ||
-			file == "targets/develop" || file == "targets/internal/console"):
-			return fs.SkipDir
-		case !d.IsDir() && strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go"):
-			list = append(list, file)
-		}
-		return nil
-	})
-	if err != nil || len(list) < 100 {
-		t.Fatalf("%d files: %v", len(list), err)
-	}
-	return list
-}
-
-var typedMage = regexp.MustCompile(`go tool mage|\bmage [a-z]`)
-
-// stringsOf returns the values of a Go file's string literals.
-func stringsOf(t *testing.T, file string) []string {
-	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "..", file), nil, 0)
-	testkit.Must(t, err)
-	var all []string
-	ast.Inspect(f, func(n ast.Node) bool {
-		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-			text, err := strconv.Unquote(lit.Value)
-			testkit.Must(t, err)
-			all = append(all, text)
-		}
-		return true
-	})
-	return all
 }

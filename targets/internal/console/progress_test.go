@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // screen returns the lines that a terminal shows of what was printed, and fails the test for one that does not fit.
@@ -45,7 +47,7 @@ func TestBarCancelled(t *testing.T) {
 	defer stop()
 	synctest.Test(t, func(t *testing.T) {
 		var printed bytes.Buffer
-		c := New(noVariables, &printed, &printed)
+		c := New(testkit.Environment(), &printed, &printed)
 		c.terminal, c.size = true, func() (int, int) { return 40, 5 }
 		ctx, cancel := context.WithCancel(t.Context())
 		_ = c.Do(ctx, "build", func(ctx context.Context) error {
@@ -72,7 +74,7 @@ func TestBar(t *testing.T) {
 	const columns = 40
 	synctest.Test(t, func(t *testing.T) {
 		var printed bytes.Buffer
-		c := New(noVariables, &printed, &printed)
+		c := New(testkit.Environment(), &printed, &printed)
 		c.terminal, c.size = true, func() (int, int) { return columns, 5 }
 		p := c.Start("short", 3)
 		shows := func(want ...string) {

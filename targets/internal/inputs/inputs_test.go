@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
@@ -18,8 +17,9 @@ import (
 
 func init() { console.Declare("", Variables{}) }
 
-// resolve is Resolve with the variables of an environment.
-func resolve(env func(string) string, s Source) (*Inputs, error) {
+// resolve is Resolve with these variables, NAME=value.
+func resolve(variables []string, s Source) (*Inputs, error) {
+	env := testkit.Environment(variables...)
 	s.Shelf = env("BOARDSMITH_PATH")
 	if err := console.New(env, io.Discard, io.Discard).Read(&s.Variables); err != nil {
 		return nil, err
@@ -51,70 +51,41 @@ func TestPrecedence(t *testing.T) {
 	testkit.WriteFile(t, filepath.Join(shelf, "boards", "family", "system.json"), "{}")
 	project := &boardsmithjson.Choice{Board: "oldboard", Model: "m.tar", Options: []string{"arena_kib=3"}}
 	for _, c := range []struct {
-		name          string
-		env           map[string]string
-		recorded      *boardsmithjson.Choice
-		board         string
-		model         string
-		arena         int
-		project       string
-		boardAsked    bool
-		timeout       time.Duration
-		optionsOfUser bool
+		name, env string
+		recorded  *boardsmithjson.Choice
+		want      string
 	}{
+		{"nothing asked", "", nil, "fileboard, DIR/f.tar, 1 KiB in build/fileboard/f, 5s; asked: true, false"},
+		{"project over file", "PROJECT=p", project, "oldboard, m.tar, 3 KiB in p, 5s; asked: false, false"},
+		{"new project", "PROJECT=p", nil, "fileboard, DIR/f.tar, 1 KiB in p, 5s; asked: false, false"},
 		{
-			name: "nothing asked", board: "fileboard", model: filepath.Join(dir, "f.tar"), arena: 1,
-			project: filepath.Join("build", "fileboard", "f"), boardAsked: true, timeout: 5 * time.Second,
+			"environment over all", "PROJECT=p|BOARD=envboard|MODEL=e.tar|OPTIONS= arena_kib=9  log_level=warn |TIMEOUT=7",
+			project, "envboard, e.tar, 9 KiB in p, 7s; asked: true, true",
 		},
 		{
-			name: "project over file", env: map[string]string{"PROJECT": "p"}, recorded: project, board: "oldboard",
-			model: "m.tar",
-			arena: 3, project: "p", timeout: 5 * time.Second,
+			"target over project", "PROJECT=p|TARGET=t", project,
+			"targetboard, m.tar, 2 KiB in p, 5s; asked: true, true",
 		},
 		{
-			name: "new project", env: map[string]string{"PROJECT": "p"}, board: "fileboard", model: filepath.Join(dir, "f.tar"),
-			arena: 1, project: "p", timeout: 5 * time.Second,
+			"board of a family", "BOARD=system/vendor/kit|BOARDSMITH_PATH=" + shelf, nil,
+			"system/vendor/kit, DIR/f.tar, 1 KiB in build/system+vendor+kit/f, 5s; asked: true, false",
 		},
 		{
-			name: "environment over all", env: map[string]string{
-				"PROJECT": "p", "BOARD": "envboard", "MODEL": "e.tar",
-				"OPTIONS": " arena_kib=9  log_level=warn ", "TIMEOUT": "7",
-			},
-			recorded: project, board: "envboard", model: "e.tar", arena: 9, project: "p", boardAsked: true,
-			timeout: 7 * time.Second, optionsOfUser: true,
+			"board file", "BOARD=elsewhere/kit.json|BOARDSMITH_PATH=" + shelf, nil,
+			"elsewhere/kit.json, DIR/f.tar, 1 KiB in build/kit/f, 5s; asked: true, false",
 		},
 		{
-			name: "target over project", env: map[string]string{"PROJECT": "p", "TARGET": "t"}, recorded: project,
-			board: "targetboard", model: "m.tar",
-			arena: 2, project: "p", boardAsked: true, timeout: 5 * time.Second, optionsOfUser: true,
-		},
-		{
-			name: "board of a family", env: map[string]string{"BOARD": "system/vendor/kit", "BOARDSMITH_PATH": shelf},
-			board: "system/vendor/kit", model: filepath.Join(dir, "f.tar"), arena: 1, boardAsked: true,
-			project: filepath.Join("build", "system+vendor+kit", "f"), timeout: 5 * time.Second,
-		},
-		{
-			name: "board file", env: map[string]string{"BOARD": "elsewhere/kit.json", "BOARDSMITH_PATH": shelf},
-			board: "elsewhere/kit.json", model: filepath.Join(dir, "f.tar"), arena: 1, boardAsked: true,
-			project: filepath.Join("build", "kit", "f"), timeout: 5 * time.Second,
-		},
-		{
-			name: "environment over target", env: map[string]string{"BOARD": "envboard", "TARGET": "t"}, board: "envboard",
-			model: filepath.Join(dir, "f.tar"),
-			arena: 2, project: filepath.Join("build", "envboard", "f"), boardAsked: true, timeout: 5 * time.Second,
-			optionsOfUser: true,
+			"environment over target", "BOARD=envboard|TARGET=t", nil,
+			"envboard, DIR/f.tar, 2 KiB in build/envboard/f, 5s; asked: true, true",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			env := func(name string) string { return c.env[name] }
-			in, err := resolve(env, Source{Dir: dir, Load: recording(c.recorded)})
+			in, err := resolve(strings.Split(c.env, "|"), Source{Dir: dir, Load: recording(c.recorded)})
 			testkit.Must(t, err)
-			if in.Board != c.board || in.Model != c.model || in.Options.ArenaKiB != c.arena ||
-				in.Project != c.project {
-				t.Errorf("board %q, model %q, options %v, project %q", in.Board, in.Model, in.Options, in.Project)
-			}
-			if in.Set["BOARD"] != c.boardAsked || in.Set["OPTIONS"] != c.optionsOfUser || in.Timeout != c.timeout {
-				t.Errorf("board asked %v, options asked %v, timeout %v", in.Set["BOARD"], in.Set["OPTIONS"], in.Timeout)
+			got := fmt.Sprintf("%s, %s, %d KiB in %s, %v; asked: %v, %v", in.Board, strings.Replace(in.Model, dir, "DIR", 1),
+				in.Options.ArenaKiB, in.Project, in.Timeout, in.Set["BOARD"], in.Set["OPTIONS"])
+			if filepath.ToSlash(got) != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
 	}
@@ -128,11 +99,8 @@ func TestPlace(t *testing.T) {
 		{"operators=itcm, pools.a=dtcm", "", "operators=itcm,pools.a=dtcm"},
 		{"stack=ram", "arena_kib=3", "stack=ram"},
 	} {
-		env := func(name string) string {
-			return map[string]string{"PROJECT": "p", "PLACE": c.place, "OPTIONS": c.options}[name]
-		}
-		load := recording(recorded)
-		in, err := resolve(env, Source{Dir: t.TempDir(), Load: load})
+		in, err := resolve([]string{"PROJECT=p", "PLACE=" + c.place, "OPTIONS=" + c.options},
+			Source{Dir: t.TempDir(), Load: recording(recorded)})
 		if err != nil || in.Options.Place != c.want || in.Options.ArenaKiB != 3 {
 			t.Errorf("PLACE=%q: %+v, %v", c.place, in, err)
 		}
@@ -140,23 +108,12 @@ func TestPlace(t *testing.T) {
 }
 
 func TestBadInputs(t *testing.T) {
-	for _, c := range []struct{ name, value string }{
-		{"REPEAT", "0"},
-		{"REPEAT", "-1"},
-		{"REPEAT", "many"},
-		{"REPEAT", "1000001"},
-		{"TIMEOUT", "0"},
-		{"TIMEOUT", "-1s"},
-		{"TIMEOUT", "soon"},
-		{"TIMEOUT", "NaN"},
-		{"TARGET", "none"},
-		{"PLACE", "itcm"},
+	for _, variable := range []string{
+		"REPEAT=0", "REPEAT=1000001", "TIMEOUT=-1s", "TIMEOUT=NaN", "TARGET=none", "PLACE=itcm",
 	} {
-		env := func(name string) string { return map[string]string{c.name: c.value}[name] }
-		_, err := resolve(env, Source{Dir: t.TempDir(), Load: none})
-		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.value) {
-			t.Errorf("%s=%s: got %v", c.name, c.value, err)
-		}
+		_, value, _ := strings.Cut(variable, "=")
+		_, err := resolve([]string{variable}, Source{Dir: t.TempDir(), Load: none})
+		testkit.WantError(t, err, failure.Config, value)
 	}
 }
 
@@ -178,8 +135,7 @@ func TestSeveralArchives(t *testing.T) {
 	testkit.WriteFile(t, "a,b.tar", "")
 	for model, refused := range map[string]bool{"a.tar,b.tar": true, "a,b.tar": false, "a.tar": false} {
 		for _, app := range []string{"", boards.Standalone, Library} {
-			env := map[string]string{"MODEL": model, "APP": app}
-			_, err := resolve(func(name string) string { return env[name] }, Source{Dir: dir, Load: none})
+			_, err := resolve([]string{"MODEL=" + model, "APP=" + app}, Source{Dir: dir, Load: none})
 			if wrong := refused && app != Library; (err != nil) != wrong {
 				t.Errorf("%s, app %q: %v", model, app, err)
 			} else if wrong && (failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "names 2 archives") ||
@@ -197,22 +153,21 @@ func TestDefaultApp(t *testing.T) {
 	testkit.WriteFile(t, filepath.Join(dir, "old", "project.json"), "{}")
 	old := &boardsmithjson.Choice{Board: "host", Model: "m.tar", Options: []string{"arena_kib=3"}}
 	for _, c := range []struct {
-		name, variable, value string
-		recorded              *boardsmithjson.Choice
-		app, project          string
+		name, variable string
+		recorded       *boardsmithjson.Choice
+		app, project   string
 	}{
-		{"new", "", "", nil, boards.Standalone, "build/host/digits_i8.aot_packed.standalone"},
-		{"derived", "", "", old, boards.Standalone, "build/host/digits_i8.aot_packed.standalone"},
-		{"named and new", "PROJECT", "new", nil, boards.Standalone, "new"},
-		{"named and old", "PROJECT", "old", old, "", "old"},
-		{"by APP", "APP", boards.RPC, nil, boards.RPC, "build/host/digits_i8.aot_packed"},
-		{"by OPTIONS", "OPTIONS", "app=rpc", nil, boards.RPC, "build/host/digits_i8.aot_packed"},
-		{"library", "APP", Library, nil, "", "build/host/digits_i8.aot_packed.library"},
+		{"new", "", nil, boards.Standalone, "build/host/digits_i8.aot_packed.standalone"},
+		{"derived", "", old, boards.Standalone, "build/host/digits_i8.aot_packed.standalone"},
+		{"named and new", "PROJECT=new", nil, boards.Standalone, "new"},
+		{"named and old", "PROJECT=old", old, "", "old"},
+		{"by APP", "APP=rpc", nil, boards.RPC, "build/host/digits_i8.aot_packed"},
+		{"by OPTIONS", "OPTIONS=app=rpc", nil, boards.RPC, "build/host/digits_i8.aot_packed"},
+		{"library", "APP=library", nil, "", "build/host/digits_i8.aot_packed.library"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			env := func(name string) string { return map[string]string{c.variable: c.value}[name] }
 			load := recording(c.recorded)
-			in, err := resolve(env, Source{Dir: dir, New: boards.Standalone, Load: load})
+			in, err := resolve([]string{c.variable}, Source{Dir: dir, New: boards.Standalone, Load: load})
 			if err != nil || in.Options.App != c.app || filepath.ToSlash(in.Project) != c.project {
 				t.Errorf("%+v, %v", in, err)
 			}
@@ -244,13 +199,7 @@ func TestOptionsOfBoards(t *testing.T) {
 		{"APP=library PROJECT=p OPTIONS=host:operator_opt=O0", "operator_opt=O0", "", "left"},
 	} {
 		t.Run(c.env, func(t *testing.T) {
-			env := map[string]string{}
-			for _, word := range strings.Fields(c.env) {
-				name, value, _ := strings.Cut(word, "=")
-				env[name] = value
-			}
-			in, err := resolve(func(name string) string { return env[name] },
-				Source{Dir: dir, New: boards.Standalone, Load: none})
+			in, err := resolve(strings.Fields(c.env), Source{Dir: dir, New: boards.Standalone, Load: none})
 			testkit.Must(t, err)
 
 			got, want := in.Options.Words(), strings.Fields(c.options)
@@ -281,34 +230,30 @@ func TestUnusedOptions(t *testing.T) {
 		return []string{"arena_kib", "operator_opt"}, nil
 	}
 	for _, c := range []struct {
-		name, variable, value string
-		recorded              *boardsmithjson.Choice
-		app, want             string
+		name, variable string
+		recorded       *boardsmithjson.Choice
+		app, want      string
 	}{
-		{"the server's", "", "", nil, boards.RPC, "arena_kib=64 operator_opt=O3 app=rpc"},
-		{"another app's", "", "", nil, boards.Standalone, "operator_opt=O3 app=standalone"},
-		{"another app's by TARGET", "TARGET", "small", nil, boards.Standalone, "app=standalone"},
-		{"set", "OPTIONS", "arena_kib=8", nil, boards.Standalone, "arena_kib=8 app=standalone"},
+		{"the server's", "", nil, boards.RPC, "arena_kib=64 operator_opt=O3 app=rpc"},
+		{"another app's", "", nil, boards.Standalone, "operator_opt=O3 app=standalone"},
+		{"another app's by TARGET", "TARGET=small", nil, boards.Standalone, "app=standalone"},
+		{"set", "OPTIONS=arena_kib=8", nil, boards.Standalone, "arena_kib=8 app=standalone"},
 		{
-			"no longer used", "", "", &boardsmithjson.Choice{Options: []string{"arena_kib=1", "stack_bytes=2"}}, boards.RPC,
+			"no longer used", "", &boardsmithjson.Choice{Options: []string{"arena_kib=1", "stack_bytes=2"}}, boards.RPC,
 			"arena_kib=1 app=rpc",
 		},
-		{"set, and no longer used", "OPTIONS", "stack_bytes=9", nil, boards.RPC, "stack_bytes=9 app=rpc"},
+		{"set, and no longer used", "OPTIONS=stack_bytes=9", nil, boards.RPC, "stack_bytes=9 app=rpc"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			env := func(name string) string { return map[string]string{c.variable: c.value}[name] }
 			load := recording(c.recorded)
-			in, err := resolve(env, Source{Dir: dir, New: c.app, Load: load, Uses: uses})
+			in, err := resolve([]string{c.variable}, Source{Dir: dir, New: c.app, Load: load, Uses: uses})
 			if err != nil || strings.Join(in.Options.Words(), " ") != c.want {
 				t.Errorf("%v, %v; want %s", in.Options.Words(), err, c.want)
 			}
 		})
 	}
 	unknown := func(*Inputs, string) ([]string, error) { return []string{"packet_bytes"}, nil }
-	in, err := resolve(func(string) string { return "" }, Source{
-		Dir: dir, Uses: unknown,
-		Load: none,
-	})
+	in, err := resolve(nil, Source{Dir: dir, Uses: unknown, Load: none})
 	if err != nil || in.Options.ArenaKiB != 64 {
 		t.Errorf("an option that no app uses: %v, %v", in.Options, err)
 	}
@@ -319,24 +264,19 @@ func TestModelName(t *testing.T) {
 	dir := t.TempDir()
 	testkit.WriteFile(t, filepath.Join(dir, boardsmithjson.Name), `{"model": "f.tar", "model_name": "first"}`)
 	for _, c := range []struct {
-		env             map[string]string
+		env             string
 		recorded        *boardsmithjson.Choice
 		module, project string
 		asked           bool
 	}{
-		{nil, nil, "first", "f.first", false},
-		{map[string]string{"MODEL_NAME": "second"}, nil, "second", "f.second", true},
-		{map[string]string{"MODEL": "g.tar"}, nil, "", "g", false},
-		{map[string]string{"MODEL": "g.tar", "MODEL_NAME": "one"}, nil, "one", "g.one", true},
-		{
-			map[string]string{"PROJECT": "p"},
-			&boardsmithjson.Choice{Board: "host", Model: "m.tar", ModelName: "third"},
-			"third", "p", false,
-		},
-		{map[string]string{"PROJECT": "p"}, nil, "first", "p", false},
+		{"", nil, "first", "f.first", false},
+		{"MODEL_NAME=second", nil, "second", "f.second", true},
+		{"MODEL=g.tar", nil, "", "g", false},
+		{"MODEL=g.tar MODEL_NAME=one", nil, "one", "g.one", true},
+		{"PROJECT=p", &boardsmithjson.Choice{Board: "host", Model: "m.tar", ModelName: "third"}, "third", "p", false},
+		{"PROJECT=p", nil, "first", "p", false},
 	} {
-		env := func(name string) string { return c.env[name] }
-		in, err := resolve(env, Source{Dir: dir, Load: recording(c.recorded)})
+		in, err := resolve(strings.Fields(c.env), Source{Dir: dir, Load: recording(c.recorded)})
 		testkit.Must(t, err)
 		if in.ModelName != c.module || in.Set["MODEL_NAME"] != c.asked || filepath.Base(in.Project) != c.project {
 			t.Errorf("%v: module %+v in %s, want %q (asked: %v) in %s", c.env, in.ModelName, in.Project, c.module, c.asked,
@@ -358,10 +298,8 @@ func TestLibraryFolder(t *testing.T) {
 		{"", "a.tar", "", "a"},
 		{"libary", "a.tar", "", "error: APP=libary is none of rpc, standalone, library; did you mean \"library\"?"},
 	} {
-		env := func(name string) string {
-			return map[string]string{"APP": c.app, "MODEL": c.model, "MODEL_NAME": c.name}[name]
-		}
-		in, err := resolve(env, Source{Dir: t.TempDir(), Load: none})
+		in, err := resolve([]string{"APP=" + c.app, "MODEL=" + c.model, "MODEL_NAME=" + c.name},
+			Source{Dir: t.TempDir(), Load: none})
 		if want, ok := strings.CutPrefix(c.want, "error: "); ok {
 			if failure.Of(err) != failure.Config || err.Error() != want {
 				t.Errorf("%s of %q: %v, want %s", c.app, c.model, err, want)
@@ -380,34 +318,21 @@ func TestLibrary(t *testing.T) {
 	testkit.WriteFile(t, filepath.Join(dir, boardsmithjson.Name), `{"options": {"arena_kib": 1, "operator_opt": "Os"},
 		"targets": {"t": {"options": {"stack_bytes": 100, "operator_flags": "-O1"}}}}`)
 	for _, c := range []struct {
-		env  map[string]string
+		env  []string
 		want boards.Options
 		err  string
 	}{
 		{nil, boards.Options{OperatorOpt: "Os"}, ""},
-		{map[string]string{"TARGET": "t"}, boards.Options{OperatorFlags: "-O1"}, ""},
+		{[]string{"TARGET=t"}, boards.Options{OperatorFlags: "-O1"}, ""},
 		{
-			map[string]string{"TARGET": "t", "OPTIONS": "operator_opt=O3 arena_kib=2"},
-			boards.Options{OperatorOpt: "O3", ArenaKiB: 2},
-			"",
+			[]string{"TARGET=t", "OPTIONS=operator_opt=O3 arena_kib=2"}, boards.Options{OperatorOpt: "O3", ArenaKiB: 2}, "",
 		},
-		{map[string]string{"PLACE": "stack=ram"}, boards.Options{}, "PLACE=stack=ram is for firmware"},
+		{[]string{"PLACE=stack=ram"}, boards.Options{}, "PLACE=stack=ram is for firmware"},
 	} {
-		env := func(name string) string {
-			if name == "APP" {
-				return Library
-			}
-			return c.env[name]
-		}
-		in, err := resolve(env, Source{Dir: dir, Load: none})
-		if c.err != "" {
-			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.err) {
-				t.Errorf("%v: %v", c.env, err)
-			}
-			continue
-		}
-		if err != nil || in.Options != c.want {
-			t.Errorf("%v: %+v, %v", c.env, in, err)
+		in, err := resolve(append(c.env, "APP=library"), Source{Dir: dir, Load: none})
+		testkit.WantErrorIf(t, c.err != "", err, failure.Config, c.err)
+		if err == nil && in.Options != c.want {
+			t.Errorf("%v: %+v", c.env, in)
 		}
 	}
 }
@@ -421,31 +346,24 @@ func TestRAMParameters(t *testing.T) {
 		err      string
 	}{
 		{"", false, false, ""},
-		{"flash", false, false, ""},
 		{"ram", true, true, ""},
-		{"kws=ram", true, false, ""},
 		{"kws=flash,det=ram", false, true, ""},
 		{"det=ram, kws=ram", true, true, ""},
 		{"disk", false, false, "PARAMS=disk is neither flash nor ram"},
 		{"ram,kws=flash", false, false, "PARAMS=ram,kws=flash: \"ram\" names no model"},
 		{"kws=disk", false, false, `"disk" of model kws`},
-		{"kws=", false, false, `"" of model kws`},
 		{"kws=ram,", false, false, `"" names no model`},
 		{"kws=ram,vww=flash", false, false, "there is no model vww"},
 		{"kws=ram,kws=ram", false, false, "names model kws twice"},
 	} {
 		got, err := RAMParameters(c.params, models)
-		if c.err != "" {
-			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.err) || failure.Next(err) == "" {
-				t.Errorf("%q: %v, next: %s", c.params, err, failure.Next(err))
-			}
-		} else if err != nil || got["kws"] != c.kws || got["det"] != c.det {
-			t.Errorf("%q: %v, %v", c.params, got, err)
+		testkit.WantErrorIf(t, c.err != "", err, failure.Config, c.err)
+		if got["kws"] != c.kws || got["det"] != c.det {
+			t.Errorf("%q: %v", c.params, got)
 		}
 	}
-	if _, err := RAMParameters("vww=ram", models); !strings.Contains(failure.Next(err), "kws, det") {
-		t.Errorf("the advice does not name the models: %s", failure.Next(err))
-	}
+	_, err := RAMParameters("vww=ram", models)
+	testkit.WantError(t, err, "", "kws, det")
 }
 
 // TestSplitNames: what follows a path maps arrays, unless it is part of the path.
@@ -464,7 +382,6 @@ func TestSplitNames(t *testing.T) {
 			t.Errorf("%q: %q %v, %v; want %s", value, path, names, err, want)
 		}
 	}
-	if _, _, err := SplitNames("x.npz x=a y=a"); failure.Of(err) != failure.Config {
-		t.Errorf("one array for two inputs: %v", err)
-	}
+	_, _, err := SplitNames("x.npz x=a y=a")
+	testkit.WantError(t, err, failure.Config)
 }

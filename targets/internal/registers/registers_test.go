@@ -3,7 +3,6 @@ package registers_test
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,9 +27,7 @@ func TestMain(m *testing.M) {
 // trial compares a board of testdata/hw.
 func trial(t *testing.T, board string) registers.Trial {
 	t.Helper()
-	if _, err := exec.LookPath("arm-none-eabi-gcc"); err != nil {
-		t.Skip("arm-none-eabi-gcc is not installed")
-	}
+	testkit.Need(t, "arm-none-eabi-gcc")
 	return registers.Trial{
 		Board: board, SVD: filepath.Join("testdata", "acme100.svd"),
 		Builder: &project.Builder{Host: device.Host{Path: []string{filepath.Join("testdata", "hw")}}},
@@ -44,6 +41,13 @@ func texts(list []registers.Finding) (all []string) {
 		all = append(all, f.String())
 	}
 	return all
+}
+
+func expect(t *testing.T, found, want []string) {
+	t.Helper()
+	if !slices.Equal(found, want) {
+		t.Errorf("found\n%s\nwant\n%s", strings.Join(found, "\n"), strings.Join(want, "\n"))
+	}
 }
 
 // TestFits compares a board whose numbers are right, and lists what each of them is.
@@ -74,10 +78,7 @@ func TestFits(t *testing.T) {
 		"acme100.json:11: UART_BASE is 0x40001000: UART0.DATA",
 		"acme100.json:11: UART_IRQ is 5: UART0",
 	}
-	got := texts(r.Findings)
-	if !slices.Equal(got, want) {
-		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	expect(t, texts(r.Findings), want)
 }
 
 // TestMisfits compares a board with wrong numbers: each is found, and nothing else.
@@ -96,17 +97,12 @@ func TestMisfits(t *testing.T) {
 	got := texts(r.Misfits())
 	slices.SortStableFunc(got, func(a, b string) int { return strings.Compare(a[:8], b[:8]) })
 	slices.SortStableFunc(want, func(a, b string) int { return strings.Compare(a[:8], b[:8]) })
-	if !slices.Equal(got, want) {
-		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	expect(t, got, want)
 	doubts := strings.Join(texts(r.Doubts()), "\n")
 	if !strings.Contains(doubts, "UART_IRQ is 6: UART1; of UART1, which this C does not use") {
 		t.Errorf("doubts\n%s", doubts)
 	}
-	err = r.Err()
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "6 of") || failure.Next(err) == "" {
-		t.Errorf("%v", err)
-	}
+	testkit.WantError(t, r.Err(), failure.Config, "6 of")
 }
 
 // TestVendorStyle compares peripherals that are pointers to structs, and interrupts that are enumerators.
@@ -127,9 +123,7 @@ func TestVendorStyle(t *testing.T) {
 		"acme100.h:16: UART0 is 0x40001000: UART0.DATA",
 		"acme100.h:17: UART1 is 0x40001300: in no peripheral: UART1 before it ends at 0x40001208",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	expect(t, got, want)
 }
 
 // TestAliases reads a device whose registers have aliases: only by its name is an access there no misfit.
@@ -139,7 +133,7 @@ func TestAliases(t *testing.T) {
 	text := testkit.ReadFile(t, with.SVD)
 	for name, misfits := range map[string]int{"ACME100": 2, "RP2100": 1} {
 		with.SVD = filepath.Join(t.TempDir(), "chip.svd")
-		testkit.Must(t, os.WriteFile(with.SVD, []byte(strings.Replace(string(text), "ACME100", name, 1)), 0o644))
+		testkit.WriteFile(t, with.SVD, strings.Replace(string(text), "ACME100", name, 1))
 		r, err := registers.Compare(t.Context(), with)
 		testkit.Must(t, err)
 		found := strings.Join(texts(r.Findings), "\n")
@@ -163,13 +157,10 @@ func TestPortFolder(t *testing.T) {
 	})}
 	r, err := registers.Compare(t.Context(), with)
 	testkit.Must(t, err)
-	var found []string
-	for _, f := range r.Findings {
-		found = append(found, f.String())
-	}
-	for _, want := range []string{"port/start.S:1: OWN_WATCHDOG is ", "port/inc/own.h:1: OWN_DATA is "} {
-		if !strings.Contains(strings.Join(found, "\n"), want) {
-			t.Errorf("no %q in\n%s", want, strings.Join(found, "\n"))
+	found := strings.Join(texts(r.Findings), "\n")
+	for _, want := range []string{"start.S:1: OWN_WATCHDOG is ", "own.h:1: OWN_DATA is "} {
+		if !strings.Contains(found, want) {
+			t.Errorf("no %q in\n%s", want, found)
 		}
 	}
 }
@@ -185,23 +176,19 @@ func TestExcept(t *testing.T) {
 	}
 	with.Except = []string{"WRONG_BSE"}
 	_, err = registers.Compare(t.Context(), with)
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), `did you mean "WRONG_BASE"?`) {
-		t.Errorf("%v", err)
-	}
+	testkit.WantError(t, err, failure.Config, `did you mean "WRONG_BASE"?`)
 }
 
 // TestBoardExcept: a board's files except what its SVD file lacks, with the reason. What fits in another version of
 // that file is no error, and what the C does not have is one.
 func TestBoardExcept(t *testing.T) {
 	t.Parallel()
-	own := testkit.ReadFile(t, "testdata/hw/boards/broken.json")
 	excepted := func(names string) registers.Trial {
 		with := trial(t, "broken")
 		dir := t.TempDir()
 		testkit.Must(t, os.CopyFS(dir, os.DirFS("testdata/hw")))
-		file := filepath.Join(dir, "boards", "broken.json")
-		board := strings.Replace(string(own), "{", `{"svd_except": [{"names": [`+names+`], "reason": "errata"}],`, 1)
-		testkit.Must(t, os.WriteFile(file, []byte(board), 0o644))
+		testkit.EditFile(t, filepath.Join(dir, "boards", "broken.json"),
+			"{\n", `{"svd_except": [{"names": [`+names+`], "reason": "errata"}],`+"\n")
 		with.Builder.Path = []string{dir}
 		return with
 	}
@@ -211,10 +198,7 @@ func TestBoardExcept(t *testing.T) {
 		t.Errorf("%v: %q", err, texts(r.Misfits()))
 	}
 	_, err = registers.Compare(t.Context(), excepted(`"WRONG_BSE"`))
-	if failure.Of(err) != failure.Config ||
-		!strings.Contains(err.Error(), "broken.json:1: svd_except: WRONG_BSE is no number") {
-		t.Errorf("%v", err)
-	}
+	testkit.WantError(t, err, failure.Config, "broken.json:1: svd_except: WRONG_BSE is no number")
 }
 
 // TestInputs tries inputs that cannot be compared: each is an error that names the cause.
@@ -222,7 +206,7 @@ func TestInputs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text.svd")
-	testkit.Must(t, os.WriteFile(text, []byte("no XML"), 0o644))
+	testkit.WriteFile(t, text, "no XML")
 	for _, c := range []struct{ board, file, want string }{
 		{"kiln", filepath.Join(dir, "absent.svd"), "no such file"},
 		{"kiln", dir, "it is a folder"},
@@ -235,9 +219,7 @@ func TestInputs(t *testing.T) {
 			with.SVD = c.file
 		}
 		_, err := registers.Compare(t.Context(), with)
-		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s, %s: %v, want %q", c.board, c.file, err, c.want)
-		}
+		testkit.WantError(t, err, failure.Config, c.want)
 	}
 }
 
