@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import ExportError
+from .errors import ExportError
 from .frontends import from_onnx, from_tflite, from_torch
 
 
@@ -34,6 +34,8 @@ def main() -> int:
     parser.add_argument("--target", default="c", help="TVM's target as JSON, of kind llvm with a board's architecture; "
                         "default: c")  # fmt: skip
     parser.add_argument("--database", type=Path, help="a folder of MetaSchedule's records of tuning")
+    parser.add_argument("--library", type=Path,
+                        help="a folder with a library.json and CMSIS-NN, to run the C of a network of integers with")
     parser.add_argument("--no-check", action="store_true",
                         help="do not run the archive's C on this computer beside the network's evaluator")
     arguments = parser.parse_args()
@@ -50,6 +52,10 @@ def main() -> int:
             options |= {"shapes": dict(arguments.shape), "params": dict(params)}
         elif arguments.shape or arguments.params:
             parser.error("--shape and --params are for ONNX files: others have fixed both")
+        if arguments.library and read is not from_tflite:
+            parser.error("--library is for networks of TensorFlow Lite")
+        if arguments.library:
+            options["library"] = arguments.library
         report = read(arguments.model, arguments.archive, arguments.name, not arguments.no_check, **options)
     except (ExportError, OSError, ImportError, json.JSONDecodeError) as error:
         print(f"boardsmith: error: {error}", file=sys.stderr)

@@ -5,14 +5,20 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import secrets
 import tarfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from .kernels import DTYPES, c_name
-from .plan import Plan, Tensor, Value
+from .check import Verdict
+from .errors import ExportError
+from .plan import DTYPES, Plan, Tensor, Value, c_name
+
+VERSION = "0.1.0"
 
 POOL = "global_workspace_0_var"  # the parameter for the pool
 
@@ -23,6 +29,31 @@ INCLUDES = """\
 #include <string.h>
 #include "tvm/runtime/c_runtime_api.h"
 """
+
+KEYWORDS = set("""auto break case char const continue default do double else enum extern float for goto if inline int
+long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool
+true false asm typeof""".split())  # fmt: skip
+
+# Macros of compilers, and of the headers that an archive's C includes.
+MACRO = re.compile(r"unix|linux|i386|NULL|NAN|INFINITY|EOF|errno|math_errhandling|HUGE_VAL[FL]?"
+                   r"|(FLT|DBL|LDBL|FP|M|TVM|DLPACK)_\w+|U?INT(PTR|MAX|_?(LEAST|FAST)?\d+)_(MAX|MIN|C)"
+                   r"|(SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC)_(MAX|MIN)")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an archive needs. All sizes are bytes."""
+
+    path: Path
+    name: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    workspace: int  # the pool of tensors between operators and of operators' temporaries
+    peak: int  # the largest sum of what one operator needs of it: a lower bound of workspace
+    constants: int
+    operators: int
+    floats: tuple[str, ...]  # operators that read quantized tensors and compute in float32
+    verdict: Verdict  # whether the C computes what the network does
 
 
 def _literal(x: np.generic) -> str:
@@ -81,11 +112,9 @@ class Source:
         return "".join(parts)
 
     def operators(self, source: str) -> str:
-        """Returns TVM's C of the operators, constants, and the function that calls the operators in order."""
+        """Returns C of the operators, constants, and the function that calls the operators in order."""
         plan = self.plan
-        lines = [line for line in source.splitlines()
-                 if not line.startswith(("#include", "void* __tvm_ffi")) and line != "#define TVM_EXPORTS"]  # fmt: skip
-        parts = [INCLUDES, "\n".join(lines), "\n"]
+        parts = [INCLUDES, source, "\n"]
         parts += [_constant(i, a) for i, a in enumerate(plan.constants)]
         parts.append(self._signature() + " {\n")
         for step in plan.steps:
@@ -131,6 +160,30 @@ def metadata(name: str, plan: Plan, kernels: list[str], target: str, exporter: s
     return json.dumps({"version": 7, "modules": {name: model}}, indent=2, sort_keys=True) + "\n"
 
 
+def export(
+    path: Path, name: str, plan: Plan, code: str, *, target: str, exporter: str, compare: Callable[..., Verdict],
+    floats: tuple[str, ...] = (), binary: bytes | None = None, compared: str | None = None,
+) -> Report:  # fmt: skip
+    """Writes the archive of a plan, once its C was compared with the network: code has the operators, or declares
+    those of an object, in place of which compared has them in C."""
+    source = Source(name, plan)
+    members = {
+        f"codegen/host/include/tvmgen_{name}.h": source.header().encode(),
+        f"codegen/host/src/{name}_lib0.c": source.entry().encode(),
+        f"codegen/host/src/{name}_lib1.c": source.operators(code).encode(),
+    }
+    in_c = members | {f"codegen/host/src/{name}_lib1.c": source.operators(compared or code).encode()}
+    verdict = compare(name, in_c, plan)
+
+    if binary is not None:
+        members[f"codegen/host/lib/{name}_lib0.o"] = binary
+    used = sorted({s.kernel for s in plan.steps})
+    members["metadata.json"] = metadata(name, plan, used, target, exporter, str(verdict)).encode()
+    write(path, members)
+    return Report(path, name, tuple(plan.inputs), tuple(plan.outputs), plan.pool, plan.peak, plan.constant_bytes,
+                  len(plan.steps), floats, verdict)  # fmt: skip
+
+
 def write(path: Path, members: dict[str, bytes]) -> None:
     """Writes a tar whose bytes depend on the members only. The file appears as a whole, or not at all."""
     packed = io.BytesIO()
@@ -150,3 +203,34 @@ def write(path: Path, members: dict[str, bytes]) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def model_name(name: str | None, path: Path) -> str:
+    name = re.sub(r"[^a-z0-9]", "_", path.name.split(".")[0].lower()) if name is None else name
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise ExportError(f"model name {name!r}: use lower-case letters, digits and underscores")
+    if name.startswith("boardsmith_"):
+        raise ExportError(f"model name {name!r}: names that begin with boardsmith_ are those of generated files")
+    return name
+
+
+def named(names: Sequence[str] | None, default: list[str], kind: str) -> list[str]:
+    if names is not None and len(names) != len(default):
+        raise ExportError(f"{len(names)} names for {len(default)} {kind}")
+    return [_c_compatible(n) for n in (default if names is None else names)]
+
+
+def _c_compatible(name: str) -> str:
+    # TVMGEN_<model>_WORKSPACE_SIZE is a macro of the header.
+    usable = re.match(r"[A-Za-z]", name) and name not in KEYWORDS and not MACRO.fullmatch(c_name(name))
+    usable = usable and name.lower() != "workspace"
+    return name if usable else "tensor_" + name
+
+
+def check_names(tensors: list[Tensor]) -> None:
+    seen: dict[str, str] = {}
+    for t in tensors:
+        key = c_name(t.name).upper()
+        if key in seen:
+            raise ExportError(f"tensors {seen[key]!r} and {t.name!r} have the same name in C: rename one")
+        seen[key] = t.name

@@ -6,20 +6,25 @@ written. What cannot be compared is reported as not verified, with the reason.
 
 from __future__ import annotations
 
+import atexit
+import functools
+import itertools
+import json
 import os
 import shlex
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .kernels import ExportError, c_name
-from .plan import Plan, Tensor
+from .errors import ExportError
+from .plan import Plan, Tensor, c_name
 
 # An evaluator returns the outputs of a network for its inputs, both in the order of the network.
 Evaluator = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
@@ -65,12 +70,11 @@ class Verdict:
 class Program:
     """The C of an archive as a program of this computer, in a folder."""
 
-    def __init__(self, root: Path, name: str, members: Mapping[str, bytes], network: Plan) -> None:
+    def __init__(
+        self, root: Path, name: str, members: Mapping[str, bytes], network: Plan, library: Path | None = None
+    ) -> None:
         self.root, self.inputs, self.outputs = root, network.inputs, network.outputs
-        words = shlex.split(os.environ.get("CC") or "cc")  # CC may be "ccache gcc"
-        if not words or shutil.which(words[0]) is None:
-            raise NotChecked("there is no C compiler cc, and CC names none")
-
+        linked = [] if library is None else _library(library)
         files = {Path(member).name: data for member, data in members.items() if member.endswith((".c", ".h"))}
         files |= {"tvm/runtime/c_runtime_api.h": b"#define TVM_DLL\n", "main.c": self._main(name).encode()}
         for file, data in files.items():
@@ -78,40 +82,75 @@ class Program:
             (root / file).write_bytes(data)
 
         sources = sorted(file for file in files if file.endswith(".c"))
-        command = [*words, "-std=c11", "-O1", "-w", "-fwrapv", "-I.", *sources, "-lm", "-o", "network"]
-        done = _within(COMPILE_SECONDS, command, cwd=root)
-        if done.returncode:
-            printed = done.stderr.decode(errors="replace")
-            error = next((x for x in printed.splitlines() if "error" in x), printed.strip())
-            raise ExportError(f"the archive's C does not compile on this computer: {error}")
+        _compile(root, "the archive's C", "-fwrapv", "-I.", *sources, *linked, "-lm", "-o", "network")
 
     def _main(self, name: str) -> str:
         """Returns a program that reads the inputs, runs the network once, and writes the outputs."""
         tensors = [("in", i, t) for i, t in enumerate(self.inputs)]
         tensors += [("out", i, t) for i, t in enumerate(self.outputs)]
-        lines = ["#include <stdint.h>", "#include <stdio.h>", f'#include "tvmgen_{name}.h"']
+        lines = ["#include <stdint.h>", "#include <stdio.h>", "#include <stdlib.h>", f'#include "tvmgen_{name}.h"']
         lines += [f"static _Alignas(16) uint8_t {kind}{i}[{t.size}];" for kind, i, t in tensors]
-        lines += ["int main(void) {", f"  struct tvmgen_{name}_inputs in;", f"  struct tvmgen_{name}_outputs out;"]
+        lines += ["int main(int argc, char** argv) {", f"  struct tvmgen_{name}_inputs in;", f"  struct tvmgen_{name}_outputs out;"]
         lines += [f"  {kind}.{c_name(t.name)} = {kind}{i};" for kind, i, t in tensors]
         steps = [f"fread(in{i}, {t.size}, 1, stdin) == 1" for i, t in enumerate(self.inputs)]
         steps += [f"tvmgen_{name}_run(&in, &out) == 0"]
         steps += [f"fwrite(out{i}, {t.size}, 1, stdout) == 1" for i, t in enumerate(self.outputs)]
-        lines += ["  return " + " &&\n         ".join(steps) + " ? 0 : 1;", "}", ""]
+        done = " &&\n         ".join(steps)
+        lines += ["  for (int i = 0, runs = atoi(argv[argc - 1]); i < runs; i++) {", f"    if (!({done})) {{", "      return 1;", "    }", "  }",
+                  "  return 0;", "}", ""]  # fmt: skip
         return "\n".join(lines)
 
-    def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Returns the outputs for one set of inputs."""
-        data = b"".join(np.ascontiguousarray(x).tobytes() for x in inputs)
-        done = _within(RUN_SECONDS, [self.root / "network"], input=data)
-        if done.returncode or len(done.stdout) != sum(t.size for t in self.outputs):
+    def run(self, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
+        """Returns the outputs for each of several inputs, one after the other: states of the network are kept."""
+        data = b"".join(np.ascontiguousarray(x).tobytes() for inputs in samples for x in inputs)
+        done = _within(RUN_SECONDS, [self.root / "network", str(len(samples))], input=data)
+        if done.returncode or len(done.stdout) != len(samples) * sum(t.size for t in self.outputs):
             raise Difference(f"the archive's C ends with status {done.returncode} on this computer")
 
-        outputs, start = [], 0
-        for t in self.outputs:
-            part = done.stdout[start : start + t.size]
-            outputs.append(np.frombuffer(part, t.dtype).reshape(t.shape))
-            start += t.size
-        return outputs
+        results, start = [], 0
+        for _ in samples:
+            results.append([])
+            for t in self.outputs:
+                part = done.stdout[start : start + t.size]
+                results[-1].append(np.frombuffer(part, t.dtype).reshape(t.shape))
+                start += t.size
+        return results
+
+
+def _compile(folder: Path, what: str, *arguments: object) -> None:
+    """Runs the C compiler of this computer in a folder."""
+    words = shlex.split(os.environ.get("CC") or "cc")  # CC may be "ccache gcc"
+    if not words or shutil.which(words[0]) is None:
+        raise NotChecked("there is no C compiler cc, and CC names none")
+    done = _within(COMPILE_SECONDS, [*words, "-std=c11", "-O1", "-w", *arguments], cwd=folder)
+    if done.returncode:
+        printed = done.stderr.decode(errors="replace")
+        error = next((x for x in printed.splitlines() if "error" in x), printed.strip())
+        raise ExportError(f"{what} does not compile on this computer: {error}")
+
+
+@functools.cache
+def _library(folder: Path) -> list[str]:
+    """Compiles a library that a library.json describes, once for all exports of this process. Returns what the
+    compiler needs to use it."""
+    try:
+        described = json.loads((folder / "library.json").read_text())
+    except (OSError, ValueError) as error:
+        raise ExportError(f"library {folder}: {error}") from error
+    sources: list[Path] = []
+    for pattern in described.get("sources", ()):
+        found = sorted(folder.glob(pattern.removeprefix("!")))
+        sources = [s for s in sources if s not in found] + ([] if pattern.startswith("!") else found)
+    if not sources:
+        raise ExportError(f"library {folder}: the folder has none of the sources that library.json names")
+
+    headers = [f"-I{(folder / name).resolve()}" for name in described.get("headers", ())]
+    objects = Path(tempfile.mkdtemp(prefix="boardsmith-library-"))
+    atexit.register(shutil.rmtree, objects, ignore_errors=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda part: _compile(objects, f"library {folder}", *headers, "-ffunction-sections", "-c", *part),
+                      [[s.resolve() for s in sources[i::16]] for i in range(min(16, len(sources)))]))  # fmt: skip
+    return [*headers, "-Wl,--gc-sections", *map(str, sorted(objects.glob("*.o")))]
 
 
 def _within(seconds: int, command: Sequence[Any], **options: Any) -> subprocess.CompletedProcess[bytes]:
@@ -122,10 +161,11 @@ def _within(seconds: int, command: Sequence[Any], **options: Any) -> subprocess.
         raise NotChecked(f"{Path(command[0]).name} took longer than {seconds} seconds") from error
 
 
-def draw(inputs: Sequence[Tensor], special: Sequence[float], span: int) -> list[np.ndarray]:
-    """Returns inputs that depend on their types only: floating-point numbers from a normal distribution or, if there
-    are any, of the special ones. Integers of more than 8 bits, which may be indices, are below span."""
-    random = np.random.default_rng(len(inputs))
+def draw(inputs: Sequence[Tensor], special: Sequence[float], span: int, run: int = 0) -> list[np.ndarray]:
+    """Returns inputs that depend on their types and the run only: floating-point numbers from a normal distribution or,
+    if there are any, of the special ones. Integers of more than 8 bits, which may be indices, are below span; a span of
+    0 is the whole range of each type."""
+    random = np.random.default_rng(len(inputs) + run)
     arrays = []
     for t in inputs:
         kind, count = np.dtype(t.dtype), int(np.prod(t.shape))
@@ -133,8 +173,8 @@ def draw(inputs: Sequence[Tensor], special: Sequence[float], span: int) -> list[
             values = random.permutation(np.resize(special, count)) if special else random.normal(size=count)
         elif kind.kind == "b":
             values = random.integers(0, 2, count)
-        elif kind.itemsize == 1 and span > 1:
-            values = random.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, count)
+        elif not span or kind.itemsize == 1 and span > 1:
+            values = random.integers(np.iinfo(kind).min, np.iinfo(kind).max, count, kind, endpoint=True)
         else:
             values = random.integers(0, span, count)
         arrays.append(values.astype(kind).reshape(t.shape))
@@ -159,21 +199,27 @@ def compare(got: np.ndarray, want: np.ndarray, share: float) -> float:
 
 def verdict(
     name: str, members: Mapping[str, bytes], network: Plan, evaluator: Evaluator | None, share: float,
-    spans: Sequence[int],
+    spans: Sequence[int], runs: int = 1, library: Path | None = None,
 ) -> Verdict:  # fmt: skip
-    """Returns what verify knows of the C of an archive, or why it knows nothing."""
+    """Returns what verify knows of the C of an archive, or why it knows nothing. library is a folder with a
+    library.json, whose functions the C calls."""
     try:
         if evaluator is None:
             raise NotChecked("there was no evaluator of the network")
         with tempfile.TemporaryDirectory(prefix="boardsmith-check-") as folder:
-            return verify(Program(Path(folder), name, members, network), evaluator, share, spans)
+            return verify(Program(Path(folder), name, members, network, library), evaluator, share, spans, runs)
     except NotChecked as reason:
         return Verdict(False, reason=str(reason))
 
 
-def verify(program: Program, evaluator: Evaluator, share: float, spans: Sequence[int]) -> Verdict:
-    """Compares what a program computes with an evaluator, for random and for special inputs. Integers of more than 8
-    bits are below the first of the spans for which the evaluator computes something.
+def not_verified(reason: str, *_: object) -> Verdict:
+    """Returns that nothing was compared."""
+    return Verdict(False, reason=reason)
+
+
+def verify(program: Program, evaluator: Evaluator, share: float, spans: Sequence[int], runs: int = 1) -> Verdict:
+    """Compares what a program computes with an evaluator, for random inputs in several runs and for special inputs.
+    Integers of more than 8 bits are below the first of the spans for which the evaluator computes something.
 
     Raises Difference, or NotChecked if the evaluator computes nothing for random inputs.
     """
@@ -181,11 +227,13 @@ def verify(program: Program, evaluator: Evaluator, share: float, spans: Sequence
     for title, special in DRAWS.items():
         if special and not any(np.dtype(t.dtype).kind == "f" for t in program.inputs):
             continue
-        inputs, wanted = _evaluated(program, evaluator, special, spans)
-        if wanted is None:
+        drawn = [_evaluated(program, evaluator, special, spans, i) for i in range(1 if special else runs)]
+        samples, wanted = zip(*drawn)
+        if wanted[0] is None:
             continue
 
-        for t, got, want in zip(program.outputs, program.run(inputs), wanted, strict=True):
+        pairs = zip(itertools.chain(*program.run(samples)), itertools.chain(*wanted), strict=True)
+        for t, (got, want) in zip(program.outputs * len(samples), pairs, strict=True):
             want = np.asarray(want)
             if (str(want.dtype), want.shape) != (t.dtype, t.shape):
                 raise Difference(f"output {t.name} is {t.dtype} {t.shape}, not {want.dtype} {want.shape}")
@@ -206,12 +254,12 @@ def verify(program: Program, evaluator: Evaluator, share: float, spans: Sequence
 
 
 def _evaluated(
-    program: Program, evaluator: Evaluator, special: Sequence[float], spans: Sequence[int]
+    program: Program, evaluator: Evaluator, special: Sequence[float], spans: Sequence[int], run: int
 ) -> tuple[list[np.ndarray], Sequence[np.ndarray] | None]:
     """Returns inputs and the evaluator's outputs, None for special inputs that it fails for."""
     reason = ""
     for span in spans:
-        inputs = draw(program.inputs, special, span)
+        inputs = draw(program.inputs, special, span, run)
         try:
             return inputs, evaluator(inputs)
         except Exception as error:  # evaluators raise errors of many classes

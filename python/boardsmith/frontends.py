@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from . import ExportError, Report, check, export, plan
-from .kernels import Refusal, cause
+from . import check
+from .archive import Report
+from .errors import ExportError, Refusal, cause
 
 
 def from_onnx(
@@ -133,6 +134,8 @@ def _export(
 ) -> Report:  # fmt: skip
     from tvm.relax.frontend.onnx import from_onnx as read
 
+    from .compiler import export
+    from .reader import fields, type_of
     from .simplify import simplify
 
     weights = {i.name for i in model.graph.initializer}
@@ -142,7 +145,7 @@ def _export(
     module = _readable(_title(model), "network that TVM reads", lambda: read(simple))
 
     # A frontend that ignores an attribute computes other shapes.
-    kinds = plan.fields(plan.type_of(module["main"].body.body))
+    kinds = fields(type_of(module["main"].body.body))
     for output, kind in zip(outputs, kinds):
         if (want := declared.get(output)) and (fault := _unlike(kind, want)):
             raise check.Difference(f"output {output} is {fault}")
@@ -180,8 +183,10 @@ def _inferred(model: Any) -> tuple[Any, dict[str, tuple[str, tuple[int, ...] | N
 
 def _unlike(kind: Any, want: tuple[str, tuple[int, ...] | None]) -> str:
     """Returns in what a type of Relax differs from what is declared."""
+    from .reader import tensor_of
+
     try:
-        got = plan.tensor_of("", kind)
+        got = tensor_of("", kind)
     except ExportError:
         return ""  # another error names it
     dtype, shape = want
@@ -231,6 +236,8 @@ def from_torch(path: Path, archive: Path, name: str | None = None, verify: bool 
     import torch
     from tvm.relax.frontend.torch import from_exported_program as read
 
+    from .compiler import export
+
     if not path.exists():  # PyTorch's error names no file
         raise FileNotFoundError(f"no such file: {path}")
     program = _readable(path, "file of torch.export.save", lambda: torch.export.load(path))
@@ -248,31 +255,34 @@ def from_torch(path: Path, archive: Path, name: str | None = None, verify: bool 
         return export(module, archive, name=name, evaluator=evaluate if verify else None, **options)
 
 
-def from_tflite(path: Path, archive: Path, name: str | None = None, verify: bool = True, **options: Any) -> Report:
-    """Exports a file of TensorFlow Lite. Tensors keep their names; a result that is an input has another one. options
-    are those of export. An error names the first layer concerned."""
-    import tflite
+def from_tflite(
+    path: Path, archive: Path, name: str | None = None, verify: bool = True, *, library: Path | None = None,
+    **options: Any,
+) -> Report:  # fmt: skip
+    """Exports a file of TensorFlow Lite. Tensors keep their names; a result that is an input has another one. A network
+    of integers calls CMSIS-NN, and needs no TVM: library is a folder with a library.json and CMSIS-NN, with which its C
+    is compared. options are those of export, for networks that TVM compiles. An error names the first layer
+    concerned."""
+    from . import lite
 
-    if not tflite.Model.ModelBufferHasIdentifier(data := path.read_bytes(), 0):
-        raise ExportError(f"{path} is no file of TensorFlow Lite")
-    whole = tflite.Model.GetRootAs(data, 0)
-    layers = _readable(path, "file of TensorFlow Lite", lambda: _layers(whole))
+    network = _readable(path, "file of TensorFlow Lite", lambda: lite.Network(path))
+    if not all(layer.is_float for layer in network.layers):
+        if unused := [o for o, value in options.items() if value not in (None, "c")]:
+            raise ExportError(f"{', '.join(unused)}: TVM does not compile this network of integers")
+        return lite.export(network, archive, name, verify, library)
 
     def write(count: int, archive: Path, verify: bool, name: str | None = None, **options: Any) -> Report:
-        model = whole if count == len(layers) else _first_layers(whole, count)
-        module = _readable(path, "network that TVM reads", lambda: _read_tflite(model))
-        graph = model.Subgraphs(0)
-        numbers = [[int(i) for i in end] for end in (graph.InputsAsNumpy(), graph.OutputsAsNumpy())]
-        inputs, outputs = ([_tensor_name(graph, i) for i in end] for end in numbers)
-        names = [o + "_output" if o in inputs else o for o in outputs]
-        evaluate = functools.partial(_evaluate_tflite, data, *numbers)
-        evaluate.share = 0.1  # of one unit before softmax, LiteRT's integers make eight
-        options["evaluator"] = evaluate if verify else None
-        return export(module, archive, name=name, input_names=inputs, output_names=names, **options)
+        from .compiler import export
+
+        part = network.first(count)
+        module = _readable(path, "network that TVM reads", lambda: _read_tflite(part.model))
+        inputs, outputs = part.names()
+        options["evaluator"] = functools.partial(_evaluate_tflite, part) if verify else None
+        return export(module, archive, name=name, input_names=inputs, output_names=outputs, **options)
 
     with _silent():
-        n = len(layers)
-        return _located(lambda: write(n, archive, verify, name, **options), n, layers.__getitem__, write)
+        return _located(lambda: write(len(network.layers), archive, verify, name, **options), len(network.layers),
+                        lambda i: network.layers[i].title, write)  # fmt: skip
 
 
 def _read_tflite(model: Any) -> Any:
@@ -281,89 +291,33 @@ def _read_tflite(model: Any) -> Any:
     from tvm.relax.frontend.tflite import tflite_frontend as frontend
 
     class Converter(frontend.OperatorConverter):
-        def convert_qnn_fused_activation_function(self, expr: Any, fused_activation_fn: int, **rest: Any) -> Any:
-            # Limits of quantized results, such as ReLU, come before these are quantized.
-            if str(getattr(getattr(expr, "op", None), "name", "")) != "relax.quantize":
-                return super().convert_qnn_fused_activation_function(expr, fused_activation_fn, **rest)
-            limited = self.convert_fused_activation_function(expr.args[0], fused_activation_fn)
-            return relax.Call(expr.op, [limited, *expr.args[1:]], expr.attrs)
-
-        def dequantize(self, expr: Any, tensor: Any) -> Any:
-            if tensor.tensor.ShapeLength() == 1:  # of a bias, some files number the axis as its weights do
-                tensor.qnn_params["axis"] = 0
-            return super().dequantize(expr, tensor)
-
         def convert_fully_connected(self, op: Any) -> Any:
             x, weights = self.get_input_tensors(op)[:2]
             depth = int(self.get_tensor_shape(weights)[1])
             if int(self.get_tensor_shape(x)[-1]) == depth:
                 return super().convert_fully_connected(op)
-            with self._replaced(x, relax.op.reshape(self.get_expr(x.tensor_idx), (-1, depth))):
-                return super().convert_fully_connected(op)
 
-        def convert_pool2d(self, op: Any, pool_type: str) -> Any:
-            (x,), (y,) = self.get_input_tensors(op), self.get_output_tensors(op)
-            if pool_type != "average" or not x.qnn_params:
-                return super().convert_pool2d(op, pool_type)
-            # The mean of integers would be cut off.
-            self.get_tensors = lambda numbers: [
-                frontend.TensorWrapper(i, self.subgraph.Tensors(i), None) for i in map(int, numbers)]
-            with self._replaced(x, self.dequantize(self.get_expr(x.tensor_idx), x)):
-                mean = super().convert_pool2d(op, pool_type)
-            del self.get_tensors
-            return self.quantize(mean, y)
-
-        @contextlib.contextmanager
-        def _replaced(self, tensor: Any, expr: Any) -> Iterator[None]:
-            name, before = frontend.get_tensor_name(self.subgraph, tensor.tensor_idx), self.get_expr(tensor.tensor_idx)
-            self.exp_tab.set_expr(name, expr, force_override=True)
-            yield
+            name, before = frontend.get_tensor_name(self.subgraph, x.tensor_idx), self.get_expr(x.tensor_idx)
+            self.exp_tab.set_expr(name, relax.op.reshape(before, (-1, depth)), force_override=True)
+            result = super().convert_fully_connected(op)
             self.exp_tab.set_expr(name, before, force_override=True)
+            return result
 
     return frontend.from_tflite(model, op_converter=Converter)
 
 
-def _layers(model: Any) -> list[str]:
-    """Returns each layer's operator and place, for errors."""
-    import tflite
-
-    names = {code: name for name, code in vars(tflite.BuiltinOperator).items() if isinstance(code, int)}
-    graph, layers = model.Subgraphs(0), []
-    for i in range(graph.OperatorsLength()):
-        code = model.OperatorCodes(graph.Operators(i).OpcodeIndex())
-        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
-        operator = f"{names.get(number, number)} {(code.CustomCode() or b'').decode()}".strip()
-        layers.append(f"{operator} (layer {i}, {_tensor_name(graph, graph.Operators(i).Outputs(0))})")
-    return layers
-
-
-def _tensor_name(graph: Any, index: int) -> str:
-    name = graph.Tensors(index).Name()
-    return name.decode() if name else f"tensor{index}"
-
-
-def _first_layers(model: Any, count: int) -> Any:
-    """Returns a network that ends with the results of a layer."""
-
-    def changed(table: Any, **methods: Any) -> Any:
-        return type("Part", (type(table),), methods | {"_tab": table._tab})()
-
-    results = model.Subgraphs(0).Operators(count - 1).OutputsAsNumpy()
-    graph = changed(model.Subgraphs(0), OperatorsLength=lambda _: count, OutputsAsNumpy=lambda _: results)
-    return changed(model, Subgraphs=lambda *_: graph)
-
-
-def _evaluate_tflite(data: bytes, inputs: list[int], outputs: list[int], arrays: Sequence[np.ndarray]) -> list[Any]:
-    """Returns what TensorFlow Lite's reference kernels compute for inputs and outputs of these numbers."""
+def _evaluate_tflite(network: Any, arrays: Sequence[np.ndarray]) -> list[Any]:
+    """Returns what TensorFlow Lite's reference kernels compute for inputs."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-    interpreter = Interpreter(model_content=data, experimental_preserve_all_tensors=True,
+    interpreter = Interpreter(model_content=network.data, experimental_preserve_all_tensors=True,
                               experimental_op_resolver_type=OpResolverType.BUILTIN_REF)  # fmt: skip
     interpreter.allocate_tensors()
-    for number, array in zip(inputs, arrays, strict=True):
-        interpreter.set_tensor(number, np.asarray_chkfinite(array))  # what infinities become depends on its kernels
+    for tensor, array in zip(network.inputs, arrays, strict=True):
+        # What infinities become depends on its kernels.
+        interpreter.set_tensor(tensor.number, np.asarray_chkfinite(array))
     interpreter.invoke()
-    return [interpreter.get_tensor(number) for number in outputs]
+    return [interpreter.get_tensor(tensor.number) for tensor in network.outputs]
 
 
 def _readable(title: object, what: str, read: Callable[[], Any]) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from onnx import FunctionProto, TypeProto, defs, helper, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 
-from .kernels import ExportError, Refusal
+from .errors import ExportError, Refusal
 
 # Constants that are computed have at most this many bytes: a fill or a tile of a small one may have any number.
 FOLDED_BYTES = 1 << 20

@@ -20,32 +20,11 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import PointerType, PrimType
 
+from .errors import ExportError, cause
+from .plan import DTYPES, byte_size, c_name
+
 # Allocations of at most this many bytes stay in the kernel, on its stack.
 STACK_BYTES = 64
-
-DTYPES = {f"{sign}int{bits}": (f"{sign}int{bits}_t", bits // 8) for bits in (8, 16, 32, 64) for sign in ("", "u")}
-DTYPES |= {"bool": ("uint8_t", 1), "float32": ("float", 4), "float64": ("double", 8)}
-
-
-class ExportError(Exception):
-    """A network that cannot be exported: the text names what is not supported. Nothing was written."""
-
-
-class Refusal(ExportError):
-    """A node that cannot be exported: the text names its operator, its name, the opset and the reason."""
-
-
-def c_name(name: str) -> str:
-    """Returns a tensor's name in C, as boardsmith and TVM derive it: bytes, not characters, are replaced."""
-    return re.sub(rb"[^A-Za-z0-9]", b"_", name.encode()).decode()
-
-
-def byte_size(dtype: str, shape: tuple[int, ...]) -> int:
-    """Returns the bytes of a tensor."""
-    if dtype not in DTYPES:
-        raise ExportError(f"data type {dtype} inside an operator is not supported; {', '.join(DTYPES)} are")
-    return math.prod(shape, start=DTYPES[dtype][1])
-
 
 def apply(step: Callable[[Any], Any], whole: Any, parts: Mapping[str, Any]) -> Any:
     """Applies a step of TVM to all operators, or refuses the first of the parts that it fails for.
@@ -62,13 +41,6 @@ def apply(step: Callable[[Any], Any], whole: Any, parts: Mapping[str, Any]) -> A
                 raise ExportError(f"TVM generates no code for operator {name} ({cause(error)}): "
                                   "replace it, or convert its operands") from error  # fmt: skip
         raise ExportError(f"TVM generates no code for the network: {cause(failure)}") from failure
-
-
-def cause(error: Exception) -> str:
-    """Returns the first line of an error of TVM: expressions follow, which may have many."""
-    line = next(iter(str(error).strip().splitlines()), type(error).__name__)
-    unresolved = re.match(r'Unresolved call .*name="([^"]*)"', line)
-    return f"it calls {unresolved[1]}" if unresolved else line
 
 
 @dataclass(frozen=True)
@@ -328,12 +300,14 @@ def lower(functions: dict[str, tirx.PrimFunc]) -> dict[str, Kernel]:
 
 
 def build(kernels: dict[str, Kernel], target: tvm.target.Target) -> tuple[str, bytes | None]:
-    """Returns the C of lowered operators; for target llvm, their declarations and an object. They have external
+    """Returns the C of lowered operators, without what it includes; for target llvm, their declarations and an object. They have external
     linkage, and return 0."""
     _add_intrinsics()
     built = apply(lambda parts: _build(parts, target), kernels, {n: {n: k} for n, k in kernels.items()})
     if target.kind.name == "c":
-        return str(built.inspect_source()), None
+        lines = [line for line in str(built.inspect_source()).splitlines()
+                 if not line.startswith(("#include", "void* __tvm_ffi")) and line != "#define TVM_EXPORTS"]  # fmt: skip
+        return "\n".join(lines), None
     with tempfile.TemporaryDirectory() as folder:
         built.write_to_file(f"{folder}/kernels.o", "o")
         return "".join(_declaration(n, k) for n, k in kernels.items()), Path(folder, "kernels.o").read_bytes()

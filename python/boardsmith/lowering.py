@@ -10,8 +10,9 @@ import numpy as np
 import tvm
 from tvm import relax, tirx
 
-from .kernels import ExportError, apply
-from .plan import fields, tensor_of, type_of
+from .errors import ExportError
+from .kernels import apply
+from .reader import fields, tensor_of, type_of
 
 PACKED_CALLS = {"relax.call_pure_packed", "relax.call_dps_packed", "relax.call_inplace_packed",
                 "relax.call_py_func", "relax.invoke_closure", "relax.invoke_pure_closure"}  # fmt: skip

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from tvm import relax, tirx
 
-from .kernels import DTYPES, ExportError, Kernel, byte_size
+from .errors import ExportError
 
 ALIGNMENT = 8  # bytes; of every offset of the pool: that of the largest element
+
+
+DTYPES = {f"{sign}int{bits}": (f"{sign}int{bits}_t", bits // 8) for bits in (8, 16, 32, 64) for sign in ("", "u")}
+DTYPES |= {"bool": ("uint8_t", 1), "float32": ("float", 4), "float64": ("double", 8)}
+
+
+def c_name(name: str) -> str:
+    """Returns a tensor's name in C, as boardsmith and TVM derive it: bytes, not characters, are replaced."""
+    return re.sub(rb"[^A-Za-z0-9]", b"_", name.encode()).decode()
+
+
+def byte_size(dtype: str, shape: tuple[int, ...]) -> int:
+    """Returns the bytes of a tensor."""
+    if dtype not in DTYPES:
+        raise ExportError(f"data type {dtype} inside an operator is not supported; {', '.join(DTYPES)} are")
+    return math.prod(shape, start=DTYPES[dtype][1])
 
 
 @dataclass(frozen=True)
@@ -64,6 +81,35 @@ class Plan:
     buffers: list[Buffer] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     pool: int = 0  # bytes
+    _known: dict[tuple[str, tuple[int, ...], bytes], Value] = field(default_factory=dict)  # constants by their content
+
+    def constant(self, array: np.ndarray) -> Value:
+        """Adds a constant, if there is none that is equal."""
+        byte_size(str(array.dtype), array.shape)
+        value = self._known.setdefault((array.dtype.str, array.shape, array.tobytes()),
+                                       Value("constant", len(self.constants)))  # fmt: skip
+        if value.index == len(self.constants):
+            self.constants.append(array)
+        return value
+
+    def allocate(self, size: int) -> Value:
+        """Adds a buffer that the next step uses first."""
+        self.buffers.append(Buffer(size, len(self.steps), len(self.steps)))
+        return Value("buffer", len(self.buffers) - 1)
+
+    def call(self, kernel: str, arguments: Sequence[Value]) -> None:
+        """Adds a step."""
+        for value in arguments:
+            if value.space == "buffer":
+                self.buffers[value.index].last = len(self.steps)
+        self.steps.append(Step(kernel, list(arguments)))
+
+    def finish(self, results: Sequence[Value]) -> None:
+        """Sets the results: the caller's memory holds them from the start."""
+        self.results = list(results)
+        for i, result in enumerate(self.results):
+            if result.space == "buffer" and self.buffers[result.index].output is None:
+                self.buffers[result.index].output = i
 
     @property
     def peak(self) -> int:
@@ -101,98 +147,3 @@ def _place(buffers: list[Buffer]) -> int:
         buffer.offset = offset
         placed.append(buffer)
     return max((b.offset + b.size for b in buffers), default=0)
-
-
-def type_of(value: Any) -> Any:
-    """Returns the type of an expression, an attribute whose name differs between versions of TVM."""
-    return value.ty if hasattr(value, "ty") else value.struct_info
-
-
-def fields(kind: Any) -> list[Any]:
-    """Returns the types in a tuple's type, or the type itself."""
-    return list(kind.fields) if hasattr(kind, "fields") else [kind]
-
-
-def tensor_of(name: str, kind: Any) -> Tensor:
-    """Returns the tensor of a static tensor type."""
-    dimensions = getattr(kind, "shape", None)
-    if not isinstance(kind, relax.TensorType) or not hasattr(dimensions, "values"):
-        raise ExportError(f"{name}: type {kind} is not supported; only tensors of fixed shape are")
-    if symbols := ", ".join(str(x) for x in dimensions.values if not isinstance(x, tirx.IntImm)):
-        raise ExportError(f"{name}: dynamic shape ({symbols}); export the network with fixed shapes")
-    shape = tuple(int(x) for x in dimensions.values)
-    if any(x < 1 for x in shape):
-        raise ExportError(f"{name}: a tensor without elements is not supported")
-    if str(kind.dtype) not in DTYPES:
-        raise ExportError(f"{name}: data type {kind.dtype} is not supported; {', '.join(DTYPES)} are")
-    return Tensor(name, str(kind.dtype), shape)
-
-
-def constant_of(expression: Any) -> np.ndarray | None:
-    """Returns the value of a constant."""
-    kind = type(expression).__name__
-    if kind not in ("Constant", "GenericConst"):  # TVM 0.26, 0.27
-        return None
-    return np.ascontiguousarray((expression.data if kind == "Constant" else expression.value).numpy())
-
-
-class Reader:
-    """Reads the plan of a lowered main function."""
-
-    def __init__(self, main: relax.Function, kernels: dict[str, Kernel], inputs: Iterable[Tensor]) -> None:
-        self.plan = Plan(list(inputs), [])
-        self.kernels = kernels
-        self.values: dict[Any, Any] = {p: Value("input", i) for i, p in enumerate(main.params)}
-        self.constants: dict[tuple[str, tuple[int, ...], bytes], int] = {}
-        for block in main.body.blocks:
-            for binding in block.bindings:
-                self.values[binding.var] = self._read(binding.var, binding.value)
-        self._results(main.body.body)
-
-    def _value(self, expression: Any) -> Any:
-        """Returns the Value of an expression, or a list of them for a tuple."""
-        if isinstance(expression, relax.Tuple):
-            return [self._value(e) for e in expression.fields]
-        if isinstance(expression, relax.TupleGetItem):
-            return self._value(expression.tuple_value)[int(expression.index)]
-        if (array := constant_of(expression)) is not None:
-            return self._constant(array)
-        return self.values[expression]
-
-    def _constant(self, array: np.ndarray) -> Value:
-        byte_size(str(array.dtype), array.shape)
-        index = self.constants.setdefault((array.dtype.str, array.shape, array.tobytes()), len(self.constants))
-        self.plan.constants[index:] = self.plan.constants[index:] or [array]
-        return Value("constant", index)
-
-    def _read(self, var: Any, value: Any) -> Any:
-        if not isinstance(value, relax.Call):
-            return self._value(value)
-        name = str(value.op.name)
-        if name in ("relax.reshape", "relax.memory.ensure_zero_offset"):
-            return self._value(value.args[0])
-        if name != "relax.call_tir" or len(value.args) != 2:
-            raise ExportError(f"operator {name} is not supported: TVM generates no C for it")
-        kernel, arguments = str(value.args[0].name_hint), self._value(value.args[1])
-        results = value.ty_args[0] if hasattr(value, "ty_args") else value.sinfo_args[0]
-        new = [self._buffer(tensor_of(str(var.name), kind).size) for kind in fields(results)]
-        temporaries = [self._buffer(size) for size in self.kernels[kernel].temporaries]
-        step = Step(kernel, [*arguments, *new, *temporaries])
-        for value in step.arguments:
-            if value.space == "buffer":
-                self.plan.buffers[value.index].last = len(self.plan.steps)
-        self.plan.steps.append(step)
-        return new if hasattr(results, "fields") else new[0]
-
-    def _buffer(self, size: int) -> Value:
-        self.plan.buffers.append(Buffer(size, len(self.plan.steps), len(self.plan.steps)))
-        return Value("buffer", len(self.plan.buffers) - 1)
-
-    def _results(self, body: Any) -> None:
-        value = self._value(body)
-        self.plan.results = value if isinstance(value, list) else [value]
-        for i, result in enumerate(self.plan.results):
-            if not isinstance(result, Value):
-                raise ExportError("a tuple in a tuple of results is not supported")
-            if result.space == "buffer" and self.plan.buffers[result.index].output is None:
-                self.plan.buffers[result.index].output = i  # the caller's memory holds it from the start

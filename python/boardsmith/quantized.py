@@ -17,7 +17,7 @@ import tvm
 from tvm import relax, te, tirx
 
 from .kernels import LOAD, nodes
-from .plan import constant_of, type_of
+from .reader import constant_of, type_of
 
 RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
 

@@ -13,7 +13,7 @@ from tvm.relax.frontend.onnx import onnx_frontend
 
 from . import rewrites
 from .graph import Graph, describe, opset_of
-from .kernels import Refusal
+from .errors import Refusal
 
 # Opsets before this one have axes, scales and the like as attributes, in forms of their own.
 OLDEST = 13
