@@ -5,6 +5,7 @@ one may be larger, a layer returns -1."""
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ static inline int32_t limit(int32_t x, int32_t low, int32_t high) {
 
 def includes(code: str) -> str:
     """Returns what comes before the C of the layers."""
-    support = "#include <arm_nnsupportfunctions.h>\n" if "arm_nn_requantize" in code or "arm_nn_lstm" in code else ""
+    support = "#include <arm_nnsupportfunctions.h>\n" if re.search("arm_nn_(requantize|vec)", code) else ""
     tables = "#include <arm_nn_tables.h>\n" if "sigmoid_table" in code else ""
     return "#include <arm_nnfunctions.h>\n" + support + tables + (LIMIT if "limit(" in code else "")
 
@@ -576,7 +577,7 @@ def _sigmoid16(layer: Layer, x: Tensor, is_tanh: bool) -> None:
 @operator("RELU", "RELU6", "LEAKY_RELU")
 def relu(layer: Layer) -> None:
     kind, x, y = types(layer), layer.inputs[0], layer.outputs[0]
-    factor = fixedpoint.multiplier(float(x.scale / y.scale))
+    factor = fixedpoint.multiplier(float(x.scale) / float(y.scale))
     if layer.operator == "RELU6":
         six = min(x.limits[1], x.zero + int(fixedpoint.rounded(np.float32(6) / x.scale)))
         if kind == "s8":
@@ -590,7 +591,7 @@ def relu(layer: Layer) -> None:
         else:
             each(layer, lambda v: plus(requantized(less(v, x.zero), factor), y.zero), (low, y.limits[1]))
     else:
-        alpha = fixedpoint.multiplier(float(x.scale * np.float32(layer.option("Alpha")) / y.scale))
+        alpha = fixedpoint.multiplier(float(x.scale) * layer.option("Alpha") / float(y.scale))
         if kind == "s8":
             mapped(layer, lambda v: y.zero + fixedpoint.scaled(v - x.zero, *(factor if v >= x.zero else alpha)))
         else:
@@ -616,12 +617,8 @@ def add(layer: Layer) -> None:
     kind, (a, b), y = types(layer), layer.inputs, layer.outputs[0]
     layer.require(a.dtype == b.dtype, f"{a.dtype} and {b.dtype}")
     limits, left = activation(layer, y), 20 if kind == "s8" else 15
-    if layer.operator == "ADD":
-        twice = 2 * max(float(a.scale), float(b.scale))
-        ratios = [float(t.scale) / twice for t in (a, b)] + [twice / ((1 << left) * float(y.scale))]
-    else:  # TensorFlow Lite Micro computes these of float32
-        twice = np.float32(2) * max(a.scale, b.scale)
-        ratios = [float(t.scale / twice) for t in (a, b)] + [float(twice / (np.float32(1 << left) * y.scale))]
+    twice = 2 * max(float(a.scale), float(b.scale))
+    ratios = [float(t.scale) / twice for t in (a, b)] + [twice / ((1 << left) * float(y.scale))]
     factors = [fixedpoint.multiplier(r) for r in ratios]
     if layer.operator == "ADD" and a.shape == b.shape == y.shape:
         terms = [f"{-t.zero}, {m}, {s}" for t, (m, s) in zip((a, b), factors)]
@@ -724,23 +721,42 @@ def svdf(layer: Layer) -> None:
     types(layer, "int8")
     layer.require(bias is not None, "a layer without a bias")
     layer.require(state.dtype == time.dtype, f"a state of {state.dtype} with weights of {time.dtype}")
-    layer.require(state.zero == 0, "a state with a zero point")
-    (batch, size), (filters, _), memory, rank = x.shape, feature.shape, time.shape[1], layer.option("Rank")
-    first = fixedpoint.multiplier(float(x.scale * feature.scale / state.scale))
-    second = fixedpoint.multiplier(float(state.scale * time.scale / y.scale))
-    params = struct("cmsis_nn_svdf_params", f"{rank}, {x.zero}, {y.zero}, {{-32768, 32767}}, {{-128, 127}}")
-    scales = [struct("cmsis_nn_per_tensor_quant_params", f"{m}, {s}") for m, s in (first, second)]
+    (batch, size), filters, memory, rank = x.shape, feature.shape[0], time.shape[1], layer.option("Rank")
+    first = fixedpoint.multiplier(float(x.scale) * float(feature.scale) / float(state.scale))
+    second = fixedpoint.multiplier(float(state.scale) * float(time.scale) / float(y.scale))
     units = filters // rank
-    contexts = [struct("cmsis_nn_context", f"{layer.scratch(n)}, {n}") for n in (4 * batch * filters, 4 * batch * units)]
-    is_wide = state.dtype == "int16"
-    if not is_wide:
-        contexts.insert(0, "&c")
-    call(layer, "arm_svdf_state_s16_s8" if is_wide else "arm_svdf_s8", *contexts, params, *scales,
-         dims(batch, size, 0, 0), layer.pointer(x), dims(batch, memory * filters, 0, 0), layer.state(state),
-         dims(filters, size, 0, 0), layer.data(layer.constant(1)), dims(filters, memory, 0, 0),
-         layer.data(layer.constant(2)), dims(units, 1, 1, 1), layer.data(layer.constant(3)), dims(batch, units, 0, 0),
-         layer.pointer(y),
-         size="" if is_wide else f"arm_svdf_s8_get_buffer_size({dims(filters, size, 0, 0)})")  # fmt: skip
+    source, result, kept = layer.pointer(x), layer.pointer(y), layer.state(state)
+    weights, biases = [layer.data(layer.constant(i)) for i in (1, 2)], layer.data(layer.constant(3))
+    if state.dtype == "int16":
+        params = struct("cmsis_nn_svdf_params", f"{rank}, {x.zero}, {y.zero}, {{-32768, 32767}}, {{-128, 127}}")
+        scales = [struct("cmsis_nn_per_tensor_quant_params", f"{m}, {s}") for m, s in (first, second)]
+        buffers = [struct("cmsis_nn_context", f"{layer.scratch(n)}, {n}") for n in (4 * batch * filters, 4 * batch * units)]
+        call(layer, "arm_svdf_state_s16_s8", *buffers, params, *scales, dims(batch, size, 0, 0), source,
+             dims(batch, memory * filters, 0, 0), kept, dims(filters, size, 0, 0), weights[0],
+             dims(filters, memory, 0, 0), weights[1], dims(units, 1, 1, 1), biases, dims(batch, units, 0, 0),
+             result)  # fmt: skip
+        return
+
+    # CMSIS-NN's function takes no zero point of the state.
+    feature_sum = limited(state, requantized("sum", first), (-128, 127))
+    layer.body += f"""\
+  (void)memmove({kept}, {kept} + 1, sizeof({kept}) - 1);
+  for (int32_t i = 0; i < {batch * units}; i++) {{
+    int32_t total = {biases}[i % {units}];
+    for (int32_t f = 0; f < {rank}; f++) {{
+      const int32_t row = i % {units} * {rank} + f;
+      int8_t* last = {kept} + (i / {units} * {filters} + row) * {memory};
+      int32_t sum = 0;
+      for (int32_t k = 0; k < {size}; k++) {{
+        sum += {weights[0]}[row * {size} + k] * {less(f"{source}[i / {units} * {size} + k]", x.zero)};
+      }}
+      last[{memory - 1}] = (int8_t)({plus(feature_sum, state.zero)});
+      for (int32_t k = 0; k < {memory}; k++) {{
+        total += {weights[1]}[row * {memory} + k] * {less("last[k]", state.zero)};
+      }}
+    }}
+    {result}[i] = {limited(y, plus(requantized("total", second), y.zero))};
+  }}""".split("\n")
 
 
 @operator("UNIDIRECTIONAL_SEQUENCE_LSTM")
@@ -754,41 +770,48 @@ def lstm(layer: Layer) -> None:
     batch, steps = (second, first) if is_time_major else (first, second)
     units = hidden.shape[1]
     layer.require(batch == 1 or is_time_major, "several batches, one after the other,")
-    clip = min(float(np.float32(layer.option("CellClip"))) / float(cell.scale), 32767.0)
+    count, ctype = batch * units, DTYPES[x.dtype][0]
+    source, result, kept, memory = layer.pointer(x), layer.pointer(y), layer.state(hidden), layer.state(cell)
+    first, second, third = (layer.scratch(2 * count, "int16_t") for _ in range(3))
 
-    def gate(index: int, function: str) -> str:
-        parts = []
-        for source, weights, bias in ((x, index, layer.input(index + 11)), (hidden, index + 4, None)):
-            scale = float(source.scale * layer.inputs[weights].scale) / 2.0**-12
-            values = layer.constant(weights).astype("int64")
-            sums = -source.zero * values.sum(axis=1) + (0 if bias is None else layer.constant(index + 11))
-            kernel, effective = layer.data(layer.constant(weights)), layer.data(sums, "int32" if kind == "s8" else "int64")
-            parts.append(", ".join(map(str, (*fixedpoint.multiplier(scale), kernel, effective))))
-        return f"{{{parts[0]}, {parts[1]}, NULL, {function}}}"
+    def gate(index: int, target: str, function: str) -> str:
+        """Returns C of a gate. CMSIS-NN's own adds the two products before the second one is limited."""
+        calls = []
+        for at, end, weights, bias, to in ((x, f"{source} + t * {batch * size}", index, index + 11, target),
+                                           (hidden, "hidden", index + 4, None, third)):  # fmt: skip
+            factor = fixedpoint.multiplier(float(at.scale) * float(layer.inputs[weights].scale) / 2.0**-12)
+            values = layer.constant(weights)
+            sums = -at.zero * values.astype("int64").sum(axis=1) + (0 if bias is None else layer.constant(bias))
+            effective = layer.data(sums, "int32" if kind == "s8" else "int64")
+            calls.append(f"""\
+    (void)memset({to}, 0, {2 * count});
+    arm_nn_vec_mat_mul_result_acc_{"s8_s16" if kind == "s8" else kind}({end}, {layer.data(values)}, {effective}, {to},
+      {factor[0]}, {factor[1]}, {values.shape[1]}, {units}, {batch}, 1);
+""")
+        return "".join(calls) + f"""\
+    for (int32_t i = 0; i < {count}; i++) {{
+      {target}[i] = (int16_t)limit({target}[i] + {third}[i], -32768, 32767);
+    }}
+    arm_nn_activation_s16({target}, {target}, {count}, 0, {function});
+"""
 
-    layer.require(layer.option("FusedActivationFunction") == 4, "another activation")
-    gates = [gate(2, "ARM_SIGMOID"), gate(1, "ARM_SIGMOID"), gate(3, "ARM_TANH"), gate(4, "ARM_SIGMOID")]
     step, scale = 2.0**-15, float(cell.scale)
-    products = [fixedpoint.multiplier(r) for r in (step * scale / scale, step * step / scale,
-                                                   step * step / float(hidden.scale))]  # fmt: skip
-    power = math.frexp(scale)[1] - 1
-    kept, memory = layer.state(hidden), layer.state(cell)
-    temporaries = [layer.scratch(2 * batch * units) for _ in range(2)]
-    source, result = layer.pointer(x), layer.pointer(y)
-    ctype, apart = DTYPES[x.dtype][0], batch * size
-    numbers = ", ".join(map(str, (int(is_time_major), batch, steps, size, units, -x.zero, *products[0], *products[1],
-                                  int(clip) if clip > 0 else 32767, power, *products[2], hidden.zero)))  # fmt: skip
-    joined = ",\n    ".join(gates)
+    kept_factor, new_factor, out_factor = (", ".join(map(str, fixedpoint.multiplier(r))) for r in (
+        step * scale / scale, step * step / scale, step * step / float(hidden.scale)))  # fmt: skip
+    clip = int(min(float(np.float32(layer.option("CellClip"))) / scale, 32767.0)) or 32767
+    narrow = "arm_elementwise_mul_s16_s8" if kind == "s8" else "arm_elementwise_mul_s16_batch_offset"
     layer.body += f"""\
-  const cmsis_nn_lstm_params params = {{{numbers},
-    {joined}}};
-  cmsis_nn_lstm_context buffers = {{{temporaries[0]}, {temporaries[1]}, {memory}}};
   const {ctype}* hidden = {kept};
   for (int32_t t = 0; t < {steps}; t++) {{
-    {ctype}* out = {result} + t * {batch * units};
-    if (arm_nn_lstm_step_{kind}({source} + t * {apart}, hidden, out, &params, &buffers, 1) != ARM_CMSIS_NN_SUCCESS) {{
-      return -1;
-    }}
+    {ctype}* out = {result} + t * {count};
+{gate(2, first, "ARM_SIGMOID")}\
+    arm_elementwise_mul_s16({first}, {memory}, 0, 0, {memory}, 0, {kept_factor}, -32768, 32767, {count});
+{gate(1, first, "ARM_SIGMOID")}\
+{gate(3, second, "ARM_TANH")}\
+    arm_elementwise_mul_acc_s16({first}, {second}, 0, 0, {memory}, 0, {new_factor}, {-clip}, {clip}, {count});
+{gate(4, first, "ARM_SIGMOID")}\
+    arm_nn_activation_s16({memory}, {second}, {count}, {math.frexp(scale)[1] + 11}, ARM_TANH);
+    {narrow}({first}, {second}, out, {hidden.zero}, {out_factor}, {units}, {batch}, 1);
     hidden = out;
   }}
   (void)memcpy({kept}, hidden, sizeof({kept}));""".split("\n")

@@ -269,7 +269,10 @@ def from_tflite(
     if not all(layer.is_float for layer in network.layers):
         if unused := [o for o, value in options.items() if value not in (None, "c")]:
             raise ExportError(f"{', '.join(unused)}: TVM does not compile this network of integers")
-        return lite.export(network, archive, name, verify, library)
+        return _located(
+            lambda: lite.export(network, archive, name, verify, library), len(network.layers),
+            lambda i: network.layers[i].title,
+            lambda count, path, verify: lite.export(network.first(count), path, None, verify, library))  # fmt: skip
 
     def write(count: int, archive: Path, verify: bool, name: str | None = None, **options: Any) -> Report:
         from .compiler import export

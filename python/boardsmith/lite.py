@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,15 +83,12 @@ class Layer:
             self.options = getattr(tflite, OPTIONS[table.BuiltinOptionsType()])()
             self.options.Init(found.Bytes, found.Pos)
 
-        self.network, self.prototype = network, ""
-        self.body: list[str] = []  # lines of C
-        self.parameters: dict[Value, tuple[str, str]] = {}  # the type and name in C, in the order of the call
-        self.static: list[str] = []  # C before the function
 
     @property
     def is_float(self) -> bool:
-        """Reports whether the layer's results are no integers with a scale."""
-        return all(t.dtype not in QUANTIZED for t in self.outputs)
+        """Reports whether what the layer reads and computes are no integers with a scale."""
+        read = [t for t in self.inputs if t is not None and t.values is None]
+        return all(t.dtype not in QUANTIZED for t in read + self.outputs)
 
     def option(self, name: str, default: Any = 0) -> Any:
         """Returns an option of the layer."""
@@ -148,10 +145,23 @@ class Layer:
         known = self.network.values.get(tensor.number)
         self.network.values[result.number] = self.network.plan.constant(tensor.values) if known is None else known
 
-    def function(self) -> str:
-        """Returns the C of the layer."""
+    def compile(self, network: Network) -> str:
+        """Adds the layer to the network's plan, and returns its C: nothing for a layer that only renames."""
+        self.network = network
+        self.body: list[str] = []  # lines of C
+        self.static: list[str] = []  # those before them
+        self.parameters: dict[Value, tuple[str, str]] = {}  # the type and name in C, in the order of the call
+        for tensor in (*self.inputs, *self.outputs):
+            self.require(tensor is None or tensor.dtype in DTYPES, f"data type {tensor and tensor.dtype}")
+            self.require(tensor is None or all(n > 0 for n in tensor.shape), "a tensor without a fixed shape")
+        self.require(self.operator in cmsis.OPERATORS, "this operator in a network of integers")
+        cmsis.OPERATORS[self.operator](self)
+        if not self.body:
+            return ""
+
+        network.plan.call(self.name, list(self.parameters))
         parameters = ", ".join(f"{ctype}* {name}" for ctype, name in self.parameters.values())
-        head = f"int32_t tvmgen_{self.network.name}_{self.name}({parameters})"
+        head = f"int32_t tvmgen_{network.name}_{self.name}({parameters})"
         return "\n".join([head + ";", head + " {", *self.static, *self.body, "  return 0;", "}", ""])
 
 
@@ -163,7 +173,7 @@ class Network:
         if not tflite.Model.ModelBufferHasIdentifier(self.data, 0):
             raise ExportError(f"{path} is no file of TensorFlow Lite")
         self.model = tflite.Model.GetRootAs(self.data, 0)
-        self.graph = self.model.Subgraphs(0)
+        self.graph, self.is_whole = self.model.Subgraphs(0), True
         self.tensors = [Tensor(self.model, self.graph, i) for i in range(self.graph.TensorsLength())]
         self.layers = [Layer(self, i, self.graph.Operators(i)) for i in range(self.graph.OperatorsLength())]
         self.inputs, self.outputs = ([self.tensors[int(i)] for i in end]
@@ -177,6 +187,7 @@ class Network:
         numbers = np.int32([t.number for t in results])
         graph = _changed(self.graph, OperatorsLength=lambda _: count, OutputsAsNumpy=lambda _: numbers)
         part.model, part.outputs = _changed(self.model, Subgraphs=lambda *_: graph), results
+        part.layers, part.is_whole = self.layers[:count], False
         return part
 
     def names(self) -> tuple[list[str], list[str]]:
@@ -192,36 +203,29 @@ class Network:
                            for names, tensors in zip(ends, (self.inputs, self.outputs))))  # fmt: skip
         archive.check_names(self.plan.inputs + self.plan.outputs)
         self.values = {t.number: Value("input", i) for i, t in enumerate(self.inputs)}
-        code = "".join(self._functions())
+        if self.model.SubgraphsLength() != 1:
+            raise ExportError(f"the file has {self.model.SubgraphsLength()} graphs: one is supported")
+        code = "".join(layer.compile(self) for layer in self.layers)
         self.plan.finish([self.values[t.number] for t in self.outputs])
         self.plan.place()
         return self.plan, cmsis.includes(code) + code
-
-    def _functions(self) -> Iterator[str]:
-        if self.model.SubgraphsLength() != 1:
-            raise ExportError(f"the file has {self.model.SubgraphsLength()} graphs: one is supported")
-        for layer in self.layers:
-            for tensor in (*layer.inputs, *layer.outputs):
-                layer.require(tensor is None or tensor.dtype in DTYPES, f"data type {tensor and tensor.dtype}")
-                layer.require(tensor is None or all(n > 0 for n in tensor.shape), "a tensor without a fixed shape")
-            layer.require(layer.operator in cmsis.OPERATORS, "this operator in a network of integers")
-            cmsis.OPERATORS[layer.operator](layer)
-            if layer.body:
-                self.plan.call(layer.name, list(layer.parameters))
-                yield layer.function()
 
     def evaluate(self, interpreter: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Returns what the interpreter of TensorFlow Lite Micro computes. It keeps states between its runs."""
         for i, array in enumerate(arrays):
             interpreter().set_input(np.asarray_chkfinite(array), i)
         interpreter().invoke()
-        return [interpreter().get_output(i) for i in range(len(self.outputs))]
+        if self.is_whole:
+            return [interpreter().get_output(i) for i in range(len(self.outputs))]
+        return [interpreter().GetTensor(t.number, 0)["tensor_data"].reshape(t.shape) for t in self.outputs]
 
     def interpreter(self) -> Any:
-        """Returns an interpreter of TensorFlow Lite Micro."""
+        """Returns an interpreter of TensorFlow Lite Micro. It keeps results between layers for a part of a network."""
         from tflite_micro import runtime
 
-        return runtime.Interpreter.from_bytes(self.data, arena_size=ARENA + 4 * len(self.data))
+        kinds = runtime.InterpreterConfig
+        kind = kinds.kAllocationRecording if self.is_whole else kinds.kPreserveAllTensors
+        return runtime.Interpreter.from_bytes(self.data, arena_size=ARENA + 4 * len(self.data), intrepreter_config=kind)
 
 
 def _changed(table: Any, **methods: Any) -> Any:
