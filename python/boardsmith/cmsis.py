@@ -30,7 +30,8 @@ def includes(code: str) -> str:
     """Returns what comes before the C of the layers."""
     support = "#include <arm_nnsupportfunctions.h>\n" if re.search("arm_nn_(requantize|vec)", code) else ""
     tables = "#include <arm_nn_tables.h>\n" if "sigmoid_table" in code else ""
-    return "#include <arm_nnfunctions.h>\n" + support + tables + (LIMIT if "limit(" in code else "")
+    functions = "#include <arm_nnfunctions.h>\n" if re.search("arm_|cmsis_nn", code) else ""
+    return functions + support + tables + (LIMIT if "limit(" in code else "")
 
 
 def operator(*names: str) -> Callable[[Callable[[Layer], None]], Callable[[Layer], None]]:

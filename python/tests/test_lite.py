@@ -5,19 +5,25 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import os
+import subprocess
+import sys
 import tempfile
 import unittest
 import unittest.mock
 from pathlib import Path
 
 import boardsmith
-from boardsmith import frontends
+from boardsmith import fixedpoint, frontends
 from boardsmith.__main__ import main
 
 if missing := [m for m in ("flatbuffers", "tflite", "ai_edge_litert") if importlib.util.find_spec(m) is None]:
     raise unittest.SkipTest(f"not installed: {', '.join(missing)}")
 
-from lite import Network, convolutional  # noqa: E402
+import numpy as np  # noqa: E402
+from lite import Network, convolutional, integers, lite, single  # noqa: E402
+
+LIBRARIES = tempfile.TemporaryDirectory()  # one folder for all tests: the library is compiled once
 
 
 def faulty(operator, custom=None):
@@ -46,11 +52,61 @@ class Lite(unittest.TestCase):
         self.assertTrue(report.verdict.verified, report.verdict)
         self.assertEqual([t.name for t in (*report.inputs, *report.outputs)], ["serving_default_x:0", "layer8"])
 
-    def test_int8(self):
-        """A network in int8 computes with integers but for softmax, as the interpreter does to a few units."""
-        report = self.exported(convolutional("int8"))
-        self.assertTrue(report.verdict.verified, report.verdict)
-        self.assertEqual([f.split()[0] for f in report.floats], ["nn.softmax"])
+    def test_integers(self):
+        """Layers of integers compute what TensorFlow Lite Micro's interpreter does, bit by bit, in several runs."""
+        library = self.library()
+        for name, data in [*integers(), ("network", convolutional("int8"))]:
+            with self.subTest(name):
+                report = self.exported(data, library=library)
+                self.assertTrue(report.verdict.verified, report.verdict)
+                self.assertEqual(report.verdict.largest, 0)
+
+    def test_integers_differ(self):
+        """The first layer of integers that differs from the interpreter is named."""
+        library = self.library()
+        n = Network(1, 9, dtype="int8")
+        h = n.add("TANH", [n.add("LEAKY_RELU", [0], (1, 9), lite.LeakyReluOptionsT(0.5))], (1, 9), scale=1 / 128)
+        with unittest.mock.patch.object(fixedpoint, "tanh", fixedpoint.logistic):
+            with self.assertRaisesRegex(boardsmith.ExportError, r"first node that differs is TANH \(layer 1, layer1\)"):
+                self.exported(n.data(h), library=library)
+
+    def library(self):
+        """Returns a folder with CMSIS-NN, and with the description of examples/cmsis-nn."""
+        sources = os.environ.get("BOARDSMITH_CMSIS_NN")
+        if not sources or importlib.util.find_spec("tflite_micro") is None:
+            self.skipTest("BOARDSMITH_CMSIS_NN names no folder with Arm's CMSIS-NN, or there is no tflite-micro")
+        folder = Path(LIBRARIES.name)
+        if not (folder / "library.json").exists():
+            example = Path(__file__).parents[2] / "examples" / "cmsis-nn" / "nn" / "library.json"
+            (folder / "library.json").write_bytes(example.read_bytes())
+            (folder / "CMSIS-NN").symlink_to(Path(sources).resolve())
+        return folder
+
+    def test_integers_without_tvm(self):
+        """A network of integers needs no TVM; without CMSIS-NN or by --no-check, nothing is compared."""
+        self.file.write_bytes(convolutional("int8"))
+        program = ("import sys; sys.modules['tvm'] = None; from boardsmith.__main__ import main; "
+                   f"sys.argv = ['boardsmith', {str(self.file)!r}, {str(self.path)!r}, *sys.argv[1:]]; sys.exit(main())")
+        for option, words in ((), "not verified: name CMSIS-NN's folder with --library"), \
+                (("--no-check",), "not verified: there was no evaluator"), \
+                (("--target", '{"kind": "llvm"}'), "target: TVM does not compile this network of integers"):  # fmt: skip
+            done = subprocess.run([sys.executable, "-c", program, *option], capture_output=True, text=True)
+            self.assertIn(words, done.stdout + done.stderr)
+            self.assertEqual(done.returncode == 0, words.startswith("not"), done.stderr)
+
+    def test_integers_refused(self):
+        """What is not supported is named with its layer, and nothing is written."""
+        for data, words in (
+            (single("FLOOR_MOD", (1, 4), (1, 4)), r"FLOOR_MOD \(layer 0, layer0\): this operator"),
+            (single("SOFTMAX", (1, 4), (1, 4)), r"SOFTMAX \(layer 0, layer0\): a scale of the result other than 0.00390625"),
+            (single("STRIDED_SLICE", (1, 4), (1, 4), lite.StridedSliceOptionsT(0, 0, 1), [np.int32([0])] * 3),
+             "an ellipsis or a new axis"),
+            (single("CUSTOM", (1, 4), (1, 4), custom="Mine"), r"CUSTOM Mine \(layer 0, layer0\): this operator"),
+            (single("CONCATENATION", (1, 4), (1, 4), lite.ConcatenationOptionsT(1)), "another scale of the result"),
+        ):  # fmt: skip
+            with self.assertRaisesRegex(boardsmith.ExportError, words):
+                self.exported(data)
+            self.assertFalse(self.path.exists())
 
     def test_refused(self):
         """An operator that TVM's reader lacks is named with its layer, and nothing is written."""
