@@ -52,7 +52,8 @@ var tools = []toolbox.Tool{
 	},
 	{
 		Name: "ONNX", Use: "the tests of the exporter, with Apache TVM", Linux: true,
-		Python: "onnx==1.23.2 tflite==2.18.0 ai-edge-litert==2.3.0", Command: []string{"check-model", "--help"},
+		Python:  "onnx==1.23.2 tflite==2.18.0 ai-edge-litert==2.3.0 tflite-micro==0.dev20261023182759",
+		Command: []string{"check-model", "--help"},
 	},
 	{
 		Name: "generators of C", Use: "the test of models in plain C, with ONNX", Linux: true,
