@@ -90,14 +90,15 @@ class Program:
         tensors += [("out", i, t) for i, t in enumerate(self.outputs)]
         lines = ["#include <stdint.h>", "#include <stdio.h>", "#include <stdlib.h>", f'#include "tvmgen_{name}.h"']
         lines += [f"static _Alignas(16) uint8_t {kind}{i}[{t.size}];" for kind, i, t in tensors]
-        lines += ["int main(int argc, char** argv) {", f"  struct tvmgen_{name}_inputs in;", f"  struct tvmgen_{name}_outputs out;"]
+        lines += ["int main(int argc, char** argv) {", f"  struct tvmgen_{name}_inputs in;",
+                  f"  struct tvmgen_{name}_outputs out;"]  # fmt: skip
         lines += [f"  {kind}.{c_name(t.name)} = {kind}{i};" for kind, i, t in tensors]
         steps = [f"fread(in{i}, {t.size}, 1, stdin) == 1" for i, t in enumerate(self.inputs)]
         steps += [f"tvmgen_{name}_run(&in, &out) == 0"]
         steps += [f"fwrite(out{i}, {t.size}, 1, stdout) == 1" for i, t in enumerate(self.outputs)]
         done = " &&\n         ".join(steps)
-        lines += ["  for (int i = 0, runs = atoi(argv[argc - 1]); i < runs; i++) {", f"    if (!({done})) {{", "      return 1;", "    }", "  }",
-                  "  return 0;", "}", ""]  # fmt: skip
+        lines += ["  for (int i = 0, runs = atoi(argv[argc - 1]); i < runs; i++) {", f"    if (!({done})) {{",
+                  "      return 1;", "    }", "  }", "  return 0;", "}", ""]  # fmt: skip
         return "\n".join(lines)
 
     def run(self, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:

@@ -139,6 +139,7 @@ def filtered(layer: Layer, params: str, more: str, channels: int) -> tuple[list[
 
 @operator("CONV_2D")
 def conv(layer: Layer) -> None:
+    """Computes a convolution."""
     kind, x, weights, y = types(layer), layer.inputs[0], layer.inputs[1], layer.outputs[0]
     channels, height, width, _ = weights.dims()
     pads, more, dilations = window(layer, x, y, (height, width))
@@ -154,6 +155,7 @@ def conv(layer: Layer) -> None:
 
 @operator("DEPTHWISE_CONV_2D")
 def depthwise(layer: Layer) -> None:
+    """Computes a convolution of each channel."""
     kind, x, weights, y = types(layer), layer.inputs[0], layer.inputs[1], layer.outputs[0]
     _, height, width, channels = weights.dims()
     pads, more, dilations = window(layer, x, y, (height, width))
@@ -169,6 +171,7 @@ def depthwise(layer: Layer) -> None:
 
 @operator("FULLY_CONNECTED")
 def dense(layer: Layer) -> None:
+    """Computes a dense layer."""
     kind, x, weights, y = types(layer), layer.inputs[0], layer.inputs[1], layer.outputs[0]
     layer.require(weights.dtype == "int8", f"weights of {weights.dtype}")
     layer.require(layer.option("WeightsFormat") == 0, "a format of weights of its own")
@@ -194,6 +197,7 @@ def dense(layer: Layer) -> None:
 
 @operator("AVERAGE_POOL_2D", "MAX_POOL_2D")
 def pool(layer: Layer) -> None:
+    """Computes the mean or the maximum of windows."""
     kind, x, y = types(layer), layer.inputs[0], layer.outputs[0]
     kernel = layer.option("FilterHeight"), layer.option("FilterWidth")
     _, more, _ = window(layer, x, y, kernel)
@@ -210,6 +214,7 @@ def pool(layer: Layer) -> None:
 
 @operator("TRANSPOSE_CONV")
 def transposed(layer: Layer) -> None:
+    """Computes a transposed convolution."""
     weights, x, y = layer.inputs[1], layer.inputs[2], layer.outputs[0]
     layer.inputs[0] = x  # which was the result's shape
     kind = types(layer)
@@ -218,8 +223,8 @@ def transposed(layer: Layer) -> None:
     pads, odd = [], []
     for axis in (0, 1):
         size = y.dims()[axis + 1]
-        count = -(-size // strides[axis]) if layer.option("Padding") == 0 else -(-(size - kernel[axis] + 1) // strides[axis])
-        total = max((count - 1) * strides[axis] + kernel[axis] - size, 0)
+        count = -(-size // strides[axis])
+        total = max((count - 1) * strides[axis] + kernel[axis] - size, 0) if layer.option("Padding") == 0 else 0
         pads.append(total // 2)
         odd.append(total // 2 + total % 2)
     low, high = activation(layer, y)
@@ -228,10 +233,10 @@ def transposed(layer: Layer) -> None:
         _gathered(layer, strides, pads, bias, (low, high))
         return
 
-    params = struct("cmsis_nn_transpose_conv_params", f".input_offset = {-x.zero}, .output_offset = {y.zero}, " + ", ".join(
-        f".{n} = {{.w = {w}, .h = {h}}}" for n, (h, w) in (
-            ("stride", strides), ("padding", pads), ("padding_offsets", odd), ("dilation", (1, 1))))
-        + f", .activation = {{{low}, {high}}}")  # fmt: skip
+    pairs = {"stride": strides, "padding": pads, "padding_offsets": odd, "dilation": (1, 1)}
+    more = ", ".join(f".{n} = {{.w = {w}, .h = {h}}}" for n, (h, w) in pairs.items())
+    params = struct("cmsis_nn_transpose_conv_params", f".input_offset = {-x.zero}, .output_offset = {y.zero}, {more}, "
+                    f".activation = {{{low}, {high}}}")  # fmt: skip
     multipliers, shifts = factors(layer, x, weights, y, channels)
     scales = struct("cmsis_nn_per_channel_quant_params", f"(int32_t*){multipliers}, (int32_t*){shifts}")
     shapes = [dims(*t.dims()) for t in (x, weights, y)]
@@ -274,21 +279,23 @@ def _gathered(
           if (x < 0 || x % {strides[1]} != 0 || x >= {x.dims()[2] * strides[1]}) {{
             continue;
           }}
-          const int32_t place = (i / {height * width} * {x.dims()[1]} + y / {strides[0]}) * {x.dims()[2]} + x / {strides[1]};
-          const int16_t* in = {source} + place * {depth};
+          const int32_t line = i / {height * width} * {x.dims()[1]} + y / {strides[0]};
+          const int16_t* in = {source} + (line * {x.dims()[2]} + x / {strides[1]}) * {depth};
           const int8_t* w = {kernel} + ((c * {rows} + ky) * {columns} + kx) * {depth};
           for (int32_t k = 0; k < {depth}; k++) {{
             sum += (int32_t)in[k] * w[k];
           }}
         }}
       }}
-      {result}[i * {channels} + c] = (int16_t)limit(arm_nn_requantize_s64(sum, {reduced}[c], {shifts}[c]), {limits[0]}, {limits[1]});
+      const int32_t scaled = arm_nn_requantize_s64(sum, {reduced}[c], {shifts}[c]);
+      {result}[i * {channels} + c] = {limited(y, "scaled", limits)};
     }}
   }}""".split("\n")
 
 
 @operator("BATCH_MATMUL")
 def matmul(layer: Layer) -> None:
+    """Multiplies two tensors."""
     kind, x, w, y = types(layer), layer.inputs[0], layer.inputs[1], layer.outputs[0]
     layer.require(w.dtype == x.dtype, f"{x.dtype} by {w.dtype}")
     factor, shift = fixedpoint.multiplier(float(x.scale * w.scale) / float(y.scale))
@@ -395,17 +402,20 @@ def limited(tensor: Tensor, value: str, limits: tuple[int, int] | None = None) -
 
 @operator("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
 def reshape(layer: Layer) -> None:
+    """Gives the same elements another shape."""
     layer.alias(layer.outputs[0], layer.inputs[0])
 
 
 @operator("TRANSPOSE")
 def transpose(layer: Layer) -> None:
+    """Permutes axes."""
     x, y = layer.inputs[0], layer.outputs[0]
     copy(layer, y, whole(y), x, whole(x).transpose([int(i) for i in layer.constant(1)]))
 
 
 @operator("SLICE")
 def part(layer: Layer) -> None:
+    """Copies a part."""
     x, y = layer.inputs[0], layer.outputs[0]
     begins = [int(i) for i in layer.constant(1)]
     copy(layer, y, whole(y), x, whole(x)[tuple(slice(b, b + n) for b, n in zip(begins, y.shape))])
@@ -413,6 +423,7 @@ def part(layer: Layer) -> None:
 
 @operator("STRIDED_SLICE")
 def strided(layer: Layer) -> None:
+    """Copies a part, with steps."""
     x, y = layer.inputs[0], layer.outputs[0]
     layer.require(layer.option("EllipsisMask") == layer.option("NewAxisMask") == 0, "an ellipsis or a new axis")
     begins, ends, steps = (layer.constant(i).ravel() for i in (1, 2, 3))
@@ -426,6 +437,7 @@ def strided(layer: Layer) -> None:
 
 @operator("SPLIT", "SPLIT_V", "UNPACK")
 def split(layer: Layer) -> None:
+    """Copies parts to several results."""
     if layer.operator == "UNPACK":
         x, axis = layer.inputs[0], layer.option("Axis")
     else:
@@ -441,6 +453,7 @@ def split(layer: Layer) -> None:
 
 @operator("CONCATENATION", "PACK")
 def concatenated(layer: Layer) -> None:
+    """Copies several inputs to parts of the result."""
     y, axis, at = layer.outputs[0], layer.option("Axis") % len(layer.outputs[0].shape), 0
     layer.require(layer.option("FusedActivationFunction") == 0 if layer.operator != "PACK" else True, "an activation")
     for x in layer.inputs:
@@ -452,6 +465,7 @@ def concatenated(layer: Layer) -> None:
 
 @operator("PAD", "PADV2")
 def pad(layer: Layer) -> None:
+    """Puts constants around a tensor."""
     x, y, pads = layer.inputs[0], layer.outputs[0], layer.constant(1)
     value = y.zero if layer.input(2) is None else int(layer.constant(2).ravel()[0])
     layer.body += loops({layer.pointer(y): whole(y)}, lambda y: f"{y} = {value};")
@@ -461,6 +475,7 @@ def pad(layer: Layer) -> None:
 
 @operator("RESIZE_NEAREST_NEIGHBOR")
 def nearest(layer: Layer) -> None:
+    """Resizes an image: each pixel is the nearest one."""
     x, y = layer.inputs[0], layer.outputs[0]
     layer.require(x.dtype == y.dtype == "int8" and (x.zero, x.scale) == (y.zero, y.scale), "another type or scale")
     places = []
@@ -502,13 +517,15 @@ def each(layer: Layer, value: Callable[[str], str], limits: tuple[int, int] | No
 
 @operator("QUANTIZE")
 def quantize(layer: Layer) -> None:
+    """Converts to integers of another scale."""
     x, y = layer.inputs[0], layer.outputs[0]
     if x.dtype == "float32":
         layer.require(y.dtype in ("int8", "int16"), f"float32 to {y.dtype}")
         low, high = y.limits
         scale = f"{float(y.scale).hex()}F"
+        ctype = DTYPES[y.dtype][0]
         layer.body += loops({layer.pointer(y): whole(y), layer.pointer(x): whole(x)}, lambda to, at: (
-            f"{to} = ({DTYPES[y.dtype][0]})fminf(fmaxf(roundf({at} / {scale}) + {y.zero}, {low}), {high});"))  # fmt: skip
+            f"{to} = ({ctype})fminf(fmaxf(roundf({at} / {scale}) + {y.zero}, {low}), {high});"))  # fmt: skip
         return
     kinds = {"int8", "int16", "int32", "uint8"}
     layer.require({x.dtype, y.dtype} <= kinds and "uint8" not in (x.dtype, y.dtype)
@@ -522,6 +539,7 @@ def quantize(layer: Layer) -> None:
 
 @operator("DEQUANTIZE")
 def dequantize(layer: Layer) -> None:
+    """Converts integers to real numbers."""
     x, y = layer.inputs[0], layer.outputs[0]
     layer.require(y.dtype == "float32" and x.dtype in ("int8", "int16", "uint8"), f"{x.dtype} to {y.dtype}")
     layer.body += loops({layer.pointer(y): whole(y), layer.pointer(x): whole(x)}, lambda to, at: (
@@ -530,6 +548,7 @@ def dequantize(layer: Layer) -> None:
 
 @operator("LOGISTIC", "TANH")
 def sigmoid(layer: Layer) -> None:
+    """Computes the logistic function or tanh."""
     kind, x, y = types(layer), layer.inputs[0], layer.outputs[0]
     is_tanh = layer.operator == "TANH"
     if kind == "s16":
@@ -577,6 +596,7 @@ def _sigmoid16(layer: Layer, x: Tensor, is_tanh: bool) -> None:
 
 @operator("RELU", "RELU6", "LEAKY_RELU")
 def relu(layer: Layer) -> None:
+    """Limits elements, or scales those below zero."""
     kind, x, y = types(layer), layer.inputs[0], layer.outputs[0]
     factor = fixedpoint.multiplier(float(x.scale) / float(y.scale))
     if layer.operator == "RELU6":
@@ -615,6 +635,7 @@ def paired(layer: Layer, value: Callable[[str, str], str], limits: tuple[int, in
 
 @operator("ADD", "SUB")
 def add(layer: Layer) -> None:
+    """Computes a sum or a difference."""
     kind, (a, b), y = types(layer), layer.inputs, layer.outputs[0]
     layer.require(a.dtype == b.dtype, f"{a.dtype} and {b.dtype}")
     limits, left = activation(layer, y), 20 if kind == "s8" else 15
@@ -636,6 +657,7 @@ def add(layer: Layer) -> None:
 
 @operator("MUL")
 def multiply(layer: Layer) -> None:
+    """Computes a product of elements."""
     kind, (a, b), y = types(layer), layer.inputs, layer.outputs[0]
     layer.require(a.dtype == b.dtype, f"{a.dtype} and {b.dtype}")
     factor, limits = fixedpoint.multiplier(float(a.scale) * float(b.scale) / float(y.scale)), activation(layer, y)
@@ -648,6 +670,7 @@ def multiply(layer: Layer) -> None:
 
 @operator("MAXIMUM", "MINIMUM")
 def extreme(layer: Layer) -> None:
+    """Computes the larger or the smaller of two elements."""
     (a, b), y = layer.inputs, layer.outputs[0]
     types(layer)
     layer.require((a.scale, a.zero) == (b.scale, b.zero) == (y.scale, y.zero), "another scale of a tensor")
@@ -657,6 +680,7 @@ def extreme(layer: Layer) -> None:
 
 @operator("MEAN", "SUM")
 def mean(layer: Layer) -> None:
+    """Computes means or sums along axes."""
     types(layer)
     x, y = layer.inputs[0], layer.outputs[0]
     axes = sorted({int(i) % len(x.shape) for i in layer.constant(1).ravel()})
@@ -684,6 +708,7 @@ def mean(layer: Layer) -> None:
 
 @operator("SOFTMAX")
 def softmax(layer: Layer) -> None:
+    """Computes softmax along the last axis."""
     x, y = layer.inputs[0], layer.outputs[0]
     kinds, beta = (x.dtype, y.dtype), float(np.float32(layer.option("Beta", 1.0)))
     expected = {("int8", "int8"): (1 / 256, -128), ("int8", "int16"): (1 / 65536, -32768),
@@ -717,6 +742,7 @@ def _ranges(width: float, zero: int, result: float) -> tuple[tuple[np.float32, .
 
 @operator("SVDF")
 def svdf(layer: Layer) -> None:
+    """Computes a filter of the last inputs."""
     x, feature, time, bias, state = layer.inputs
     y = layer.outputs[0]
     types(layer, "int8")
@@ -731,7 +757,8 @@ def svdf(layer: Layer) -> None:
     if state.dtype == "int16":
         params = struct("cmsis_nn_svdf_params", f"{rank}, {x.zero}, {y.zero}, {{-32768, 32767}}, {{-128, 127}}")
         scales = [struct("cmsis_nn_per_tensor_quant_params", f"{m}, {s}") for m, s in (first, second)]
-        buffers = [struct("cmsis_nn_context", f"{layer.scratch(n)}, {n}") for n in (4 * batch * filters, 4 * batch * units)]
+        sizes = 4 * batch * filters, 4 * batch * units
+        buffers = [struct("cmsis_nn_context", f"{layer.scratch(n)}, {n}") for n in sizes]
         call(layer, "arm_svdf_state_s16_s8", *buffers, params, *scales, dims(batch, size, 0, 0), source,
              dims(batch, memory * filters, 0, 0), kept, dims(filters, size, 0, 0), weights[0],
              dims(filters, memory, 0, 0), weights[1], dims(units, 1, 1, 1), biases, dims(batch, units, 0, 0),
@@ -762,6 +789,7 @@ def svdf(layer: Layer) -> None:
 
 @operator("UNIDIRECTIONAL_SEQUENCE_LSTM")
 def lstm(layer: Layer) -> None:
+    """Computes an LSTM, whose states are kept between runs."""
     x, y, hidden, cell = layer.inputs[0], layer.outputs[0], layer.inputs[18], layer.inputs[19]
     kind = types(layer)
     layer.require(all(layer.input(i) is None for i in (9, 10, 11, 16, 17, 20, 21, 22, 23)),

@@ -300,8 +300,8 @@ def lower(functions: dict[str, tirx.PrimFunc]) -> dict[str, Kernel]:
 
 
 def build(kernels: dict[str, Kernel], target: tvm.target.Target) -> tuple[str, bytes | None]:
-    """Returns the C of lowered operators, without what it includes; for target llvm, their declarations and an object. They have external
-    linkage, and return 0."""
+    """Returns the C of lowered operators, without what it includes; for target llvm, their declarations and an object.
+    They have external linkage, and return 0."""
     _add_intrinsics()
     built = apply(lambda parts: _build(parts, target), kernels, {n: {n: k} for n, k in kernels.items()})
     if target.kind.name == "c":

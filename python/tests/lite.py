@@ -108,7 +108,8 @@ def convolutional(dtype):
     return n.data(n.add("SOFTMAX", [h], (1, 5), lite.SoftmaxOptionsT(1.0), 1 / 256, -128))
 
 
-def single(operator, x, y, options=None, constants=(), dtype="int8", scale=0.05, zero=3, custom=None, result=None, more=()):
+def single(operator, x, y, options=None, constants=(), dtype="int8", scale=0.05, zero=3, custom=None, result=None,
+           more=()):  # fmt: skip
     """Returns a network of one layer between tensors of these shapes, with constant inputs after the first one."""
     n = Network(*x, dtype=dtype, scale=0.04, zero=-5 if dtype == "int8" else 0)
     numbers = [n.tensor(f"constant{i}", np.shape(c), np.asarray(c)) for i, c in enumerate(constants)]
@@ -141,10 +142,11 @@ def pair(operator, left, right, y, options=None, dtype="int8", constant=False, s
 
 def recurrent(operator, dtype="int8"):
     """Returns a layer with a state."""
-    n = Network(1, 6 if operator == "SVDF" else 3, *([] if operator == "SVDF" else [6]), dtype="int8" if operator == "SVDF"
-                else dtype, scale=0.03, zero=0 if dtype == "int16" and operator != "SVDF" else -4)
+    is_svdf = operator == "SVDF"
+    n = Network(*([1, 6] if is_svdf else [1, 3, 6]), dtype="int8" if is_svdf else dtype, scale=0.03,
+                zero=0 if dtype == "int16" and not is_svdf else -4)  # fmt: skip
     draw = lambda *shape: n.random.integers(-127, 128, shape)  # noqa: E731
-    if operator == "SVDF":  # dtype is that of the state
+    if is_svdf:  # dtype is that of the state
         parts = [n.tensor("feature", (8, 6), draw(8, 6).astype("int8"), 0.01),
                  n.tensor("time", (8, 5), draw(8, 5).astype(dtype), 0.01),
                  n.tensor("bias", (4,), 99 * draw(4).astype("int32"), 0.001),
@@ -171,9 +173,9 @@ def integers():
 
         for name, shape, window in (("", (4, 3, 3, 6), (SAME, 2, 1, RELU)), ("point", (5, 1, 1, 6), (VALID, 1, 1)),
                                     ("dilated", (4, 3, 2, 6), (SAME, 1, 1, RELU6, 2, 2))):  # fmt: skip
-            stride = 2 if window[1] == 2 else 1
-            yield f"conv_{name}{dtype}", weighted("CONV_2D", (1, 6, 5, 6), (1, 6, 5 // stride + stride - 1, shape[0]),
-                                                  shape, shape[0], lite.Conv2DOptionsT(*window), dtype=dtype)  # fmt: skip
+            result = (1, -(-6 // window[2]), -(-5 // window[1]), shape[0])
+            yield f"conv_{name}{dtype}", weighted("CONV_2D", (1, 6, 5, 6), result, shape, shape[0],
+                                                  lite.Conv2DOptionsT(*window), dtype=dtype)  # fmt: skip
         yield f"row_{dtype}", weighted("CONV_2D", (1, 1, 12, 4), (1, 1, 12, 3), (3, 1, 5, 4), 3,
                                        lite.Conv2DOptionsT(SAME, 1, 1), dtype=dtype)  # fmt: skip
         for factor, size in ((1, 3), (1, 4), (2, 3)):
@@ -187,15 +189,17 @@ def integers():
         for kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
             yield layer(kind, (1, 7, 6, 5), (1, 4, 3, 5), lite.Pool2DOptionsT(SAME, 2, 2, 3, 3, RELU), scale=0.04,
                         zero=-5)
-        for kind, options in (("ADD", lite.AddOptionsT(RELU)), ("SUB", lite.SubOptionsT()), ("MUL", lite.MulOptionsT())):
+        sums = (("ADD", lite.AddOptionsT(RELU)), ("SUB", lite.SubOptionsT()), ("MUL", lite.MulOptionsT()))
+        for kind, options in sums:
             for right in ((1, 3, 4, 5), (4, 1), (1, 1, 1, 5)):
                 name = f"{kind.lower()}_{len(right)}_{right[-2]}_{dtype}"
                 yield name, pair(kind, (1, 3, 4, 5), right, (1, 3, 4, 5), options, dtype, constant=right[-1] == 5)
         for kind in ("MAXIMUM", "MINIMUM"):
             yield f"{kind.lower()}_{dtype}", pair(kind, (1, 4, 5), (1, 1, 5), (1, 4, 5), None, dtype, same=True)
         for adjoint in (False, True):
-            yield f"matmul_{adjoint}_{dtype}", pair("BATCH_MATMUL", (1, 2, 4, 3), (1, 2, 5, 3) if adjoint else (1, 2, 3, 5),
-                                                    (1, 2, 4, 5), lite.BatchMatMulOptionsT(False, adjoint), dtype)  # fmt: skip
+            right = (1, 2, 5, 3) if adjoint else (1, 2, 3, 5)
+            yield f"matmul_{adjoint}_{dtype}", pair("BATCH_MATMUL", (1, 2, 4, 3), right, (1, 2, 4, 5),
+                                                    lite.BatchMatMulOptionsT(False, adjoint), dtype)  # fmt: skip
         yield layer("MEAN", (1, 4, 5, 6), (1, 6), lite.ReducerOptionsT(), [axis])
         yield layer("LEAKY_RELU", (1, 999), (1, 999), lite.LeakyReluOptionsT(0.3))
         yield layer("RELU", (1, 999), (1, 999))
@@ -208,7 +212,8 @@ def integers():
         yield layer("TRANSPOSE", (2, 3, 4, 5), (5, 2, 4, 3), None, [np.int32([3, 0, 2, 1])], scale=0.04, zero=-5)
         yield layer("STRIDED_SLICE", (1, 6, 7, 3), (1, 3, 3), lite.StridedSliceOptionsT(0, 4, 0, 0, 2),
                     [np.int32([0, 1, 1, 0]), np.int32([1, 2, 7, 3]), np.int32([1, 1, 2, 1])], scale=0.04, zero=-5)
-        yield layer("SLICE", (2, 6, 4), (1, 3, 4), None, [np.int32([1, 2, 0]), np.int32([1, 3, -1])], scale=0.04, zero=-5)
+        yield layer("SLICE", (2, 6, 4), (1, 3, 4), None, [np.int32([1, 2, 0]), np.int32([1, 3, -1])], scale=0.04,
+                    zero=-5)
         yield layer("SPLIT_V", (2, 7), (2, 3), lite.SplitVOptionsT(2), [np.int32([3, 4]), np.int32(1)], scale=0.04,
                     zero=-5, more=[(2, 4)])
         yield layer("UNPACK", (2, 3, 2), (2, 2), lite.UnpackOptionsT(3, 1), scale=0.04, zero=-5, more=[(2, 2)] * 2)
@@ -216,24 +221,27 @@ def integers():
         yield f"lstm_{dtype}", recurrent("LSTM", dtype)
         yield f"svdf_{dtype}", recurrent("SVDF", dtype)
         n = Network(1, 3, 4, dtype=dtype, scale=0.04)
-        joined = n.add("CONCATENATION", [0, n.input(1, 2, 4, scale=0.04)], (1, 5, 4), lite.ConcatenationOptionsT(1), 0.04)
+        inputs = [0, n.input(1, 2, 4, scale=0.04)]
+        joined = n.add("CONCATENATION", inputs, (1, 5, 4), lite.ConcatenationOptionsT(1), 0.04)
         n.add("EXPAND_DIMS", [joined, n.tensor("axis", [], np.int32(0))], (1, 1, 5, 4), None, 0.04)
         yield f"joined_{dtype}", n.data(len(n.graph.tensors) - 1)
         n = Network(3, 8, dtype=dtype, scale=0.04)
         w = n.tensor("weights", (5, 8), n.random.integers(-127, 128, (5, 8)).astype("int8"), 0.01)
-        b = n.tensor("bias", (5,), n.random.integers(-999, 999, 5).astype("int32" if dtype == "int8" else "int64"), 0.0004)
-        yield f"dense_{dtype}", n.data(n.add("FULLY_CONNECTED", [0, w, b], (3, 5), lite.FullyConnectedOptionsT(RELU), 0.05))
+        bias = n.random.integers(-999, 999, 5).astype("int32" if dtype == "int8" else "int64")
+        inputs = [0, w, n.tensor("bias", (5,), bias, 0.0004)]
+        yield f"dense_{dtype}", n.data(n.add("FULLY_CONNECTED", inputs, (3, 5), lite.FullyConnectedOptionsT(RELU)))
     yield "channels", weighted("FULLY_CONNECTED", (3, 8), (3, 5), (5, 8), 5, lite.FullyConnectedOptionsT())
     for result, scale, zero in (("int8", 0.02, 9), ("int16", 0.0002, 0), ("int32", 0.001, 0)):
-        yield f"int8_to_{result}", single("QUANTIZE", (1, 99), (1, 99), scale=scale, zero=zero, dtype="int8", result=result)
+        yield f"int8_to_{result}", single("QUANTIZE", (1, 99), (1, 99), scale=scale, zero=zero, result=result)
     yield "int16_to_int8", single("QUANTIZE", (1, 99), (1, 99), dtype="int16", scale=9.0, result="int8")
     yield "dequantize", single("DEQUANTIZE", (1, 99), (1, 99), result="float32")
     yield "softmax_int8_to_int16", single("SOFTMAX", (3, 9), (3, 9), lite.SoftmaxOptionsT(1.0), scale=1 / 65536,
                                           zero=-32768, result="int16")  # fmt: skip
     for options in ((False, False), (True, False), (False, True)):
         name = f"nearest_{options[0]:d}{options[1]:d}"
-        yield name, single("RESIZE_NEAREST_NEIGHBOR", (1, 4, 5, 3), (1, 7, 9, 3), lite.ResizeNearestNeighborOptionsT(*options),
-                           [np.int32([7, 9])], scale=0.04, zero=-5)  # fmt: skip
+        yield name, single("RESIZE_NEAREST_NEIGHBOR", (1, 4, 5, 3), (1, 7, 9, 3),
+                           lite.ResizeNearestNeighborOptionsT(*options), [np.int32([7, 9])], scale=0.04,
+                           zero=-5)  # fmt: skip
 
 
 def main(folder: Path, *names: str) -> None:

@@ -85,12 +85,12 @@ class Lite(unittest.TestCase):
     def test_integers_without_tvm(self):
         """A network of integers needs no TVM; without CMSIS-NN or by --no-check, nothing is compared."""
         self.file.write_bytes(convolutional("int8"))
-        program = ("import sys; sys.modules['tvm'] = None; from boardsmith.__main__ import main; "
-                   f"sys.argv = ['boardsmith', {str(self.file)!r}, {str(self.path)!r}, *sys.argv[1:]]; sys.exit(main())")
+        program = ("import sys; sys.modules['tvm'] = None; from boardsmith.__main__ import main; sys.exit(main())")
+        files = str(self.file), str(self.path)
         for option, words in ((), "not verified: name CMSIS-NN's folder with --library"), \
                 (("--no-check",), "not verified: there was no evaluator"), \
-                (("--target", '{"kind": "llvm"}'), "target: TVM does not compile this network of integers"):  # fmt: skip
-            done = subprocess.run([sys.executable, "-c", program, *option], capture_output=True, text=True)
+                (("--target", "llvm"), "target: TVM does not compile this network of integers"):  # fmt: skip
+            done = subprocess.run([sys.executable, "-c", program, *files, *option], capture_output=True, text=True)
             self.assertIn(words, done.stdout + done.stderr)
             self.assertEqual(done.returncode == 0, words.startswith("not"), done.stderr)
 
@@ -98,7 +98,7 @@ class Lite(unittest.TestCase):
         """What is not supported is named with its layer, and nothing is written."""
         for data, words in (
             (single("FLOOR_MOD", (1, 4), (1, 4)), r"FLOOR_MOD \(layer 0, layer0\): this operator"),
-            (single("SOFTMAX", (1, 4), (1, 4)), r"SOFTMAX \(layer 0, layer0\): a scale of the result other than 0.00390625"),
+            (single("SOFTMAX", (1, 4), (1, 4)), r"SOFTMAX \(layer 0, layer0\): a scale of the result other"),
             (single("STRIDED_SLICE", (1, 4), (1, 4), lite.StridedSliceOptionsT(0, 0, 1), [np.int32([0])] * 3),
              "an ellipsis or a new axis"),
             (single("CUSTOM", (1, 4), (1, 4), custom="Mine"), r"CUSTOM Mine \(layer 0, layer0\): this operator"),
