@@ -18,7 +18,6 @@ var (
 func (d *Device) Board() *boards.Board              { return d.board }
 func (d *Device) Desk() *Desk                       { return d.desk }
 func (d *Device) Port() *string                     { return &d.attachment.Port }
-func (d *Device) Chip() *string                     { return &d.chip }
 func (d *Device) Programmer() flasher.Programmer    { return d.attachment.Programmer }
 func (d *Device) ProgrammerConfig() *flasher.Config { return &d.attachment.Config }
 

@@ -149,12 +149,19 @@ func (d *desk) startFlashed(i *image.Image) {
 	must(d.t, d.attach().Close()) // the chip runs
 }
 
+// flashedMicrobit returns a desk with an emulated micro:bit, the image that it holds, and another one.
+func flashedMicrobit(t *testing.T, tool string) (d *desk, held, other *image.Image) {
+	t.Helper()
+	d = newDesk(t, "microbit", tool)
+	held, other = d.image(boards.Options{}), d.image(boards.Options{OperatorOpt: "O0"})
+	d.startFlashed(held)
+	return d, held, other
+}
+
 // mustFlash flashes the image, undisturbed, and fails unless the chip holds it and answers.
 func (d *desk) mustFlash(i *image.Image) {
 	d.t.Helper()
-	if err := d.flashAndOpen(i); err != nil {
-		d.t.Error(err)
-	}
+	must(d.t, d.flashAndOpen(i))
 }
 
 func (d *desk) flashAndOpen(i *image.Image) error {
@@ -179,10 +186,7 @@ func (d *desk) flashAndOpen(i *image.Image) error {
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
-	if err := s.Close(ctx); err != nil {
-		return fmt.Errorf("close: %w", err)
-	}
-	return nil
+	return s.Close(ctx)
 }
 
 // attach leases the board until the test ends.
@@ -208,20 +212,28 @@ func (d *desk) request(q chipkeeper.Request) chipkeeper.Answer {
 	return a
 }
 
+func (d *desk) status() chipkeeper.Answer {
+	d.t.Helper()
+	return d.request(chipkeeper.Request{Do: "status"})
+}
+
+// setFaults replaces the faults of the emulated chip.
+func (d *desk) setFaults(f chipkeeper.Faults) chipkeeper.Answer {
+	d.t.Helper()
+	return d.request(chipkeeper.Request{Do: "faults", Faults: &f})
+}
+
 // flash returns the content of the emulated chip's flash, without a programmer.
 func (d *desk) flash() []byte {
 	d.t.Helper()
 	d.request(chipkeeper.Request{Do: "save"})
-	data := readFile(d.t, filepath.Join(device.EmulatedDir(d.state, d.board), "flash.bin"))
-	return data
+	return readFile(d.t, filepath.Join(device.EmulatedDir(d.state, d.board), "flash.bin"))
 }
 
 // mustHold fails unless the chip holds the image.
 func (d *desk) mustHold(i *image.Image) {
 	d.t.Helper()
-	if err := d.holds(i); err != nil {
-		d.t.Error(err)
-	}
+	must(d.t, d.holds(i))
 }
 
 // holds returns an error if the chip does not hold the image as objcopy reads it.
@@ -284,8 +296,7 @@ func TestFlashWritesWhatDiffers(t *testing.T) {
 		for _, tool := range []string{"pyocd", "openocd"}[:drawn.Count(1, 2)] {
 			t.Run(board+"/"+tool, func(t *testing.T) {
 				d := newDesk(t, board, tool)
-				one, two := d.image(boards.Options{}),
-					d.image(boards.Options{OperatorOpt: "O0"})
+				one, two := d.image(boards.Options{}), d.image(boards.Options{OperatorOpt: "O0"})
 				dev := d.attach()
 				for n, step := range []struct {
 					image  *image.Image
@@ -297,42 +308,17 @@ func TestFlashWritesWhatDiffers(t *testing.T) {
 					{two, true, "by the ledger"},
 					{one, true, "by the ledger"},
 				} {
-					start := time.Now()
 					r, err := dev.Flash(t.Context(), step.image)
-					if err != nil {
-						t.Fatalf("step %d: %v", n, err)
-					}
-					t.Logf("step %d: %.2f s, %+v", n, time.Since(start).Seconds(), r)
+					must(t, err)
 					if (r.Wrote > 0) != step.writes || !strings.Contains(r.Reason, step.reason) {
 						t.Errorf("step %d: %+v", n, r)
 					}
 					d.mustHold(step.image)
 					s, err := dev.Open(t.Context(), step.image)
-					if err != nil {
-						t.Fatalf("step %d: %v", n, err)
-					}
-					if err := s.Close(t.Context()); err != nil {
-						t.Errorf("step %d: %v", n, err)
-					}
+					must(t, err)
+					must(t, s.Close(t.Context()))
 				}
 			})
 		}
-	}
-}
-
-// TestFlashRefusesAnswerOfOtherChip: the image answers, but from another chip than desk.json has behind this probe: the
-// flash is refused.
-func TestFlashRefusesAnswerOfOtherChip(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t, "microbit", "openocd")
-	i := d.image(boards.Options{})
-	d.startFlashed(i)
-	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{{
-		Board: d.board,
-		Probe: chipkeeper.SerialOf(device.EmulatedDir(d.state, d.board)), Chip: "0123",
-	}}}
-	_, err := d.attach().Flash(t.Context(), i)
-	if !isWrongBoard(err) || !strings.Contains(err.Error(), "not 0123") {
-		t.Errorf("flashed: %v", err)
 	}
 }

@@ -24,35 +24,9 @@ func deviceBehind(l *ledger.Ledger, serial string) *Device {
 	}
 }
 
-// TestChipAdoptsErases: a chip with an entry from another probe keeps its erases and gets those that were counted
-// before it answered.
-func TestChipAdoptsErases(t *testing.T) {
-	t.Parallel()
-	l := ledger.New(t.TempDir())
-	chip := ledger.Entry{Device: "chip:c1", Probe: "OTHER", Board: "microbit"}
-	chip.Sector(0, 1024).Erases = 10
-	must(t, l.Save(chip))
-	silent := ledger.Entry{Device: "probe:P", Probe: "P", Board: "microbit", Dirty: true}
-	silent.Sector(0, 1024).Erases = 7
-	must(t, l.Save(silent))
-	d := deviceBehind(l, "P")
-	f := flashing{d: d, facts: flashplan.Facts{Answer: &flashplan.Answer{Chip: "c1"}}}
-	for range 2 {
-		e, err := f.loadEntry()
-		if err != nil || len(e.Sectors) != 1 || e.Sectors[0].Erases != 17 {
-			t.Errorf("%+v, %v", e, err)
-		}
-	}
-	all, err := l.List()
-	if err != nil || len(all) != 1 || all[0].Probe != "P" || all[0].Sectors[0].Erases != 17 {
-		t.Errorf("%+v, %v", all, err)
-	}
-}
-
 // TestProbeEntryStaysIfAmbiguous: the record under the probe is moved to the chip that answers. It also stays under the
 // probe if the chip's own entry already has its build, because the silent chip may then have been another one.
 func TestProbeEntryStaysIfAmbiguous(t *testing.T) {
-	t.Parallel()
 	l := ledger.New(t.TempDir())
 	answer := &flashplan.Answer{BuildID: [16]byte{1}, Chip: "c1"}
 	chip := ledger.Entry{Device: "chip:c1", Probe: "P", Board: "microbit", Seen: time.Unix(1, 0)}
@@ -78,7 +52,6 @@ func TestProbeEntryStaysIfAmbiguous(t *testing.T) {
 // TestSwapInvalidatesFirstChip: if one chip answered before a flash and another one after it, the first one's sectors
 // are unverified.
 func TestSwapInvalidatesFirstChip(t *testing.T) {
-	t.Parallel()
 	l := ledger.New(t.TempDir())
 	img := &flashplan.Content{Image: &image.Image{BuildID: [16]byte{1}}}
 	entry := ledger.Entry{Device: "chip:c1", Image: "x", BuildID: img.ID()}

@@ -76,18 +76,13 @@ func TestFlashSurvivesKill(t *testing.T) {
 	for _, tool := range programmers() {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
-			first := newDesk(t, "microbit", tool)
-			images := [2]*image.Image{
-				first.image(boards.Options{}),
-				first.image(boards.Options{OperatorOpt: "O0"}),
-			}
-			first.startFlashed(images[0])
-			first.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{}})
+			first, one, two := flashedMicrobit(t, tool)
+			images := [2]*image.Image{one, two}
+			first.setFaults(chipkeeper.Faults{})
 			lines := first.linesOf(images[1])
-			transfers := int(first.request(chipkeeper.Request{Do: "status"}).Transfers)
+			transfers := int(first.status().Transfers)
 			points := append(drawn.Of(t, "kill "+tool, allKillPoints(lines, transfers), killPointsDrawn),
 				drawn.Of(t, "cut "+tool, allCutPoints(), cutPointsDrawn)...)
-			t.Logf("%d points; %d lines and %d transfers in a flash", len(points), lines, transfers)
 			desks := []*desk{first}
 			for drawn.InFull() && len(desks) < killDesks {
 				desks = append(desks, newDesk(t, "microbit", tool))
@@ -99,7 +94,6 @@ func TestFlashSurvivesKill(t *testing.T) {
 			close(next)
 			var failures atomic.Int64
 			var running sync.WaitGroup
-			start := time.Now()
 			for _, d := range desks {
 				running.Go(func() {
 					d.env.Log = nil
@@ -111,26 +105,18 @@ func TestFlashSurvivesKill(t *testing.T) {
 					}
 					for k := range next {
 						n++
-						began := time.Now()
-						err := d.surviveKill(k, images[n%2], images)
-						if time.Since(began) > 20*time.Second {
-							t.Logf("%v took %v", k, time.Since(began))
-						}
-						if err == nil {
-							continue
-						}
-						t.Errorf("%v: %v", k, err)
-						if failures.Add(1) >= maxFailures {
-							return
+						if err := d.surviveKill(k, images[n%2], images); err != nil {
+							t.Errorf("%v: %v", k, err)
+							if failures.Add(1) >= maxFailures {
+								return
+							}
 						}
 					}
 				})
 			}
 			running.Wait()
-			t.Logf("%d points in %v: one in %v", len(points), time.Since(start).Round(time.Second),
-				(time.Since(start) / time.Duration(len(points))).Round(time.Millisecond))
 			for _, d := range desks {
-				erases := d.request(chipkeeper.Request{Do: "status"}).State.Erases
+				erases := d.status().State.Erases
 				if len(erases) == 0 || len(erases) > reservedPage {
 					t.Errorf("erases of %d pages, of which from %d on none may be", len(erases), reservedPage)
 				}
@@ -143,20 +129,17 @@ func TestFlashSurvivesKill(t *testing.T) {
 // leased while the tool runs, and the tool ends.
 func TestLeaseOutlastsKilledHost(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, "microbit", "openocd")
-	one, two := d.image(boards.Options{}),
-		d.image(boards.Options{OperatorOpt: "O0"})
-	d.startFlashed(one)
+	d, _, two := flashedMicrobit(t, "openocd")
 	real, err := programmerPath("openocd")
 	must(t, err)
 	bin := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(bin, "openocd"), fmt.Appendf(nil, "#!/bin/sh\n%s \"$@\"\nexit $?\n", real), 0o755))
 	const into = 900 // transfers
-	at := d.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{HangAfter: into}}).Address
+	at := d.setFaults(chipkeeper.Faults{HangAfter: into}).Address
 	cmd := d.job(two)
 	cmd.Env = append(cmd.Env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	must(t, cmd.Start())
-	for begun := time.Now(); d.request(chipkeeper.Request{Do: "status"}).Transfers < into; {
+	for begun := time.Now(); d.status().Transfers < into; {
 		if time.Since(begun) > 5*time.Minute {
 			t.Error("OpenOCD did not reach this transfer within five minutes")
 			break
@@ -175,13 +158,13 @@ func TestLeaseOutlastsKilledHost(t *testing.T) {
 // surviveKill disturbs a flash of the image, checks the ledger, and flashes the image.
 func (d *desk) surviveKill(k killPoint, i *image.Image, images [2]*image.Image) error {
 	d.disturbFlash(k, i)
-	d.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{}})
+	d.setFaults(chipkeeper.Faults{})
 	return cmp.Or(d.checkLedger(images), d.flashAndOpen(i), d.checkStable())
 }
 
 // checkStable returns an error if cells of the chip are unstable, which none is after an undisturbed flash.
 func (d *desk) checkStable() error {
-	if n := len(d.request(chipkeeper.Request{Do: "status"}).State.Unstable); n > 0 {
+	if n := len(d.status().State.Unstable); n > 0 {
 		return fmt.Errorf("%d bytes of the flash are still unstable", n)
 	}
 	return nil
@@ -274,7 +257,7 @@ func (d *desk) disturbFlash(k killPoint, i *image.Image) {
 		faults.HangAfter = k.at
 		awaited = true
 	}
-	at := d.request(chipkeeper.Request{Do: "faults", Faults: &faults}).Address
+	at := d.setFaults(faults).Address
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	must(d.t, cmd.Start())
@@ -291,7 +274,7 @@ func (d *desk) disturbFlash(k killPoint, i *image.Image) {
 			continue
 		case <-time.After(3 * time.Millisecond):
 		}
-		if d.request(chipkeeper.Request{Do: "status"}).Transfers >= int64(k.at) {
+		if d.status().Transfers >= int64(k.at) {
 			d.kill(k, cmd)
 			break
 		}
@@ -301,7 +284,7 @@ func (d *desk) disturbFlash(k killPoint, i *image.Image) {
 		}
 	}
 	if faults.HangAfter > 0 {
-		d.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{}}) // end the fault
+		d.setFaults(chipkeeper.Faults{}) // end the fault
 	}
 	select {
 	case <-ended:
@@ -311,7 +294,7 @@ func (d *desk) disturbFlash(k killPoint, i *image.Image) {
 		<-ended
 	}
 	for begun = time.Now(); toolRuns(at) ||
-		d.request(chipkeeper.Request{Do: "status"}).Busy; time.Sleep(5 * time.Millisecond) {
+		d.status().Busy; time.Sleep(5 * time.Millisecond) {
 		if time.Since(begun) > 5*time.Second {
 			d.t.Errorf("%v: the tool still runs\n%s", k, output.String())
 			return
@@ -371,15 +354,11 @@ func TestEmulatorKilled(t *testing.T) {
 	for _, how := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM}[:drawn.Count(1, 2)] {
 		t.Run(how.String(), func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t, "microbit", "openocd")
-			i := d.image(boards.Options{})
-			d.startFlashed(i)
+			d, i, _ := flashedMicrobit(t, "openocd")
 			dev := d.attach()
 			s, err := dev.Open(t.Context(), i)
 			must(t, err)
-			a, err := chipkeeper.Ask(t.Context(), device.EmulatedDir(d.state, d.board), chipkeeper.Request{Do: "status"})
-			must(t, err)
-			for _, pid := range childrenOf(a.Address.PID) {
+			for _, pid := range childrenOf(d.status().Address.PID) {
 				must(t, syscall.Kill(pid, how))
 			}
 			for killed := time.Now(); err == nil; _, err = s.Platform(t.Context()) {
@@ -398,11 +377,12 @@ func TestEmulatorKilled(t *testing.T) {
 
 // A flashJob is the input of the other process.
 type flashJob struct {
-	Board, Path0 any
-	State        string
-	Tool         string
-	Image        image.Image
-	Build        string // the image's
+	Board string
+	Path  []string
+	State string
+	Tool  string
+	Image image.Image
+	Build string // the image's
 }
 
 // flashingChild flashes, and kills itself at the given line of its log.
@@ -412,14 +392,7 @@ func flashingChild(file string) int {
 		fmt.Println(err)
 		return 3
 	}
-	var job struct {
-		Board string
-		Path0 []string
-		State string
-		Tool  string
-		Image image.Image
-		Build string
-	}
+	var job flashJob
 	if err := json.Unmarshal(data, &job); err != nil {
 		fmt.Println(err)
 		return 3
@@ -432,14 +405,12 @@ func flashingChild(file string) int {
 		log.left, _ = strconv.Atoi(os.Getenv("PROJECT_TEST_STOP_LINE"))
 		log.signal = syscall.SIGINT
 	}
-	env := env{
-		Path: job.Path0, StateDir: job.State, Programmer: job.Tool, Tool: programmerPath, Wait: 5 * time.Minute,
-		Log: hclog.New(&hclog.LoggerOptions{Level: hclog.Trace, Output: &log}),
-	}
+	host := device.Host{Path: job.Path, Log: hclog.New(&hclog.LoggerOptions{Level: hclog.Trace, Output: &log})}
+	env := env{Host: host, StateDir: job.State, Programmer: job.Tool, Tool: programmerPath, Wait: 5 * time.Minute}
 	if wait, err := time.ParseDuration(os.Getenv("PROJECT_TEST_WAIT")); err == nil {
 		env.Wait = wait
 	}
-	b, err := boards.Find(job.Board, job.Path0)
+	b, err := boards.Find(job.Board, job.Path)
 	if err == nil {
 		var dev *device.Device
 		if dev, err = attach(ctx, b, "", env); err == nil {

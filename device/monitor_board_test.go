@@ -22,14 +22,13 @@ func TestMonitorShowsStandaloneLines(t *testing.T) {
 	d := newDesk(t, "microbit", "openocd")
 	standalone := d.image(boards.Options{App: boards.Standalone})
 	dev := d.attach()
-	_, err := dev.Flash(t.Context(), standalone)
-	must(t, err)
+	must(t, last(dev.Flash(t.Context(), standalone)))
 	ctx, cancel := context.WithCancel(testkit.Context(t))
 	defer cancel()
 	var shown []string
 	var record bytes.Buffer
 	send := make(chan string, 1)
-	err = dev.Monitor(ctx, nil, device.Monitoring{
+	err := dev.Monitor(ctx, nil, device.Monitoring{
 		Record: &record, Send: send, Baud: 115200, Reset: true,
 		Show: func(line string) {
 			shown = append(shown, line)
@@ -42,25 +41,19 @@ func TestMonitorShowsStandaloneLines(t *testing.T) {
 			}
 		},
 	})
-	all := strings.Join(shown, "\n")
-	if failure.Of(err) != failure.Interrupted || !strings.Contains(all, "\n=") {
-		t.Errorf("%v\n%s", err, all)
-	}
+	wantError(t, err, failure.Interrupted)
 	line := hex.EncodeToString([]byte("?0001 id 00000000\n"))
 	if got := record.String(); strings.Count(got, `"to":"device","hex"`) != 1 || !strings.Contains(got, line) {
-		t.Errorf("recorded %s", got)
+		t.Errorf("recorded %s, shown %q", got, shown)
 	}
-	err = dev.Monitor(t.Context(), nil, device.Monitoring{Baud: -1})
-	wantError(t, err, failure.Config)
+	wantError(t, dev.Monitor(t.Context(), nil, device.Monitoring{Baud: -1}), failure.Config)
 }
 
 // TestMonitorBaudNeedsSerialPort: only a serial port has a rate.
 func TestMonitorBaudNeedsSerialPort(t *testing.T) {
 	t.Parallel()
-	host := findBoard(t, "host")
-	d, err := testEnv().desk().Attach(t.Context(), host, "")
+	d, err := attach(t.Context(), findBoard(t, "host"), "", testEnv())
 	must(t, err)
 	defer d.Close()
-	err = d.Monitor(t.Context(), nil, device.Monitoring{Baud: 9600})
-	wantError(t, err, failure.Config, "Monitoring.Baud")
+	wantError(t, d.Monitor(t.Context(), nil, device.Monitoring{Baud: 9600}), failure.Config, "Monitoring.Baud")
 }

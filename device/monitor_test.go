@@ -15,7 +15,6 @@ import (
 
 // TestMonitorOfPieces: the same lines are shown wherever the received bytes are divided.
 func TestMonitorOfPieces(t *testing.T) {
-	t.Parallel()
 	var f framing.Framer
 	bytes := append([]byte("boot\r\n"), f.Append(nil, []byte{1, 2, 1, 1})...)
 	bytes = append(bytes, "\xff\xfebetween\n"...)
@@ -50,7 +49,6 @@ func TestMonitorOfPieces(t *testing.T) {
 
 // TestReplay: a recording is shown with its own times, wherever it is damaged up to there.
 func TestReplay(t *testing.T) {
-	t.Parallel()
 	var f framing.Framer
 	reply := hex.EncodeToString(f.Append(nil, []byte{1, 2, 1, 1}))
 	recording := `{"boardsmith_recording":1,"lossy":false}` + "\n" +

@@ -15,7 +15,6 @@ import (
 
 // TestPlatformDiffers: each setting that differs between board file and device is in the error.
 func TestPlatformDiffers(t *testing.T) {
-	t.Parallel()
 	b := &boards.Board{Name: "b", CoreHz: 216000000}
 	b.Platform.ICache, b.Platform.DCache, b.Platform.FPU = new(true), new(true), new(true)
 	b.Platform.WaitStates, b.Platform.CPUID = new(7), new(boards.Number(0x411fc271))
@@ -30,15 +29,12 @@ func TestPlatformDiffers(t *testing.T) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	p.CoreHz, p.DCache, p.FPU = new(uint32(216000000)), new(true), new(true)
-	if err := comparePlatform(b, p); err != nil {
-		t.Error(err)
-	}
+	must(t, comparePlatform(b, p))
 }
 
 // TestClocksDiffer: a port with clocks of its own must have those of the board file, also if the board file names no
 // platform. A clock that the device does not report, or the board file does not have, is not compared.
 func TestClocksDiffer(t *testing.T) {
-	t.Parallel()
 	hz := func(n uint32) *uint32 { return &n }
 	for _, c := range []struct {
 		name  string
@@ -48,9 +44,9 @@ func TestClocksDiffer(t *testing.T) {
 		p     rpc.Platform
 		want  string
 	}{
+		{"nothing reported", 25, "mcycle", 1000, rpc.Platform{}, ""},
 		{"right", 25, "systick", 0, rpc.Platform{CoreHz: hz(25), TicksHz: hz(25)}, ""},
 		{"no clock in the board file", 0, "systick", 0, rpc.Platform{CoreHz: hz(25), TicksHz: hz(25)}, ""},
-		{"nothing reported", 25, "mcycle", 1000, rpc.Platform{}, ""},
 		{"timer of its own", 25, "chip", 0, rpc.Platform{CoreHz: hz(25), TicksHz: hz(1)}, ""},
 		{
 			"core", 50,
@@ -69,14 +65,10 @@ func TestClocksDiffer(t *testing.T) {
 			"board b: timer.hz is 50 in the board file, but 25 on the device",
 		},
 	} {
-		text := ""
 		b := &boards.Board{Name: "b", CoreHz: c.core}
 		b.Timer.Kind, b.Timer.Hz = c.timer, c.hz
-		if err := comparePlatform(b, c.p); err != nil {
-			text = err.Error()
-		}
-		if text != c.want {
-			t.Errorf("%s: got %q, want %q", c.name, text, c.want)
+		if err := comparePlatform(b, c.p); (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 		}
 	}
 }
@@ -98,7 +90,6 @@ func (f *fakeClock) query(context.Context) (rpc.Platform, error) {
 // TestMeasureClock: a clock that differs from its reported rate by more than the tolerance is measured as such, also
 // through a slow link; there is no result if the link is too slow for one.
 func TestMeasureClock(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		rate    float64
@@ -110,8 +101,6 @@ func TestMeasureClock(t *testing.T) {
 		{"fast", 1.03e6, 0, true, false},
 		{"slow", 0.97e6, 0, true, false},
 		{"right, slow link", 1e6, 2 * time.Millisecond, true, true},
-		{"fast, slow link", 1.05e6, 2 * time.Millisecond, true, false},
-		{"right, very slow link", 1e6, 200 * time.Millisecond, false, false},
 		{"fast, very slow link", 1.03e6, 200 * time.Millisecond, false, false},
 		{"wrong, very slow link", 2e6, 200 * time.Millisecond, true, false},
 	} {

@@ -3,7 +3,6 @@ package device_test
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +20,9 @@ import (
 // powered is a device whose desk.json has a command for its power.
 func (d *desk) powered(command string) *device.Device {
 	d.t.Helper()
+	if _, err := os.Stat("/bin/sh"); err != nil {
+		d.t.Skip("no /bin/sh")
+	}
 	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{
 		{Name: "other", Board: d.board, Probe: "ANOTHER", Power: "false"},
 		{Name: "this", Board: d.board, Probe: chipkeeper.SerialOf(device.EmulatedDir(d.state, d.board)), Power: command},
@@ -41,9 +43,6 @@ func times(t *testing.T, path string) int {
 // TestPowerIsCycledOnce: the power of a board that does not respond is cycled once before the operation fails.
 func TestPowerIsCycledOnce(t *testing.T) {
 	t.Parallel()
-	if _, err := os.Stat("/bin/sh"); err != nil {
-		t.Skip("no /bin/sh")
-	}
 	d := newDesk(t, "microbit", "openocd")
 	dir := t.TempDir()
 	i := d.image(boards.Options{})
@@ -51,14 +50,11 @@ func TestPowerIsCycledOnce(t *testing.T) {
 	dev := d.powered(fmt.Sprintf("echo x >>%s; ln -sf $(cat %s.to) %s", ran, link, link))
 	writeFile(t, link+".to", *dev.Port())
 
-	if _, err := dev.Open(t.Context(), i); failure.Of(err) != failure.Boot { // a chip without firmware
-		t.Errorf("an erased chip: %v", err)
-	}
+	wantError(t, last(dev.Open(t.Context(), i)), failure.Boot) // a chip without firmware
 	if n := times(t, ran); n != 1 {
 		t.Errorf("its power was cycled %d times", n)
 	}
-	_, err := dev.Flash(t.Context(), i)
-	must(t, err)
+	must(t, last(dev.Flash(t.Context(), i)))
 	must(t, os.Remove(link))
 	*dev.Port() = link // it is there once the command has run
 	s, err := dev.Open(t.Context(), i)
@@ -72,21 +68,18 @@ func TestPowerIsCycledOnce(t *testing.T) {
 // TestPowerCycleRescuesFlash: if the probe is lost during a flash, a power cycle restores it, and the flash completes.
 func TestPowerCycleRescuesFlash(t *testing.T) {
 	t.Parallel()
-	if _, err := os.Stat("/bin/sh"); err != nil {
-		t.Skip("no /bin/sh")
-	}
 	d := newDesk(t, "microbit", "openocd")
 	dir := t.TempDir()
 	i := d.image(boards.Options{})
 	ran, back := filepath.Join(dir, "ran"), filepath.Join(dir, "back")
 	dev := d.powered(fmt.Sprintf("echo x >>%s; for i in $(seq 200); do [ -e %s ] && exit 0; sleep 0.05; done; exit 1",
 		ran, back))
-	d.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{UnplugAfter: 3000}})
+	d.setFaults(chipkeeper.Faults{UnplugAfter: 3000})
 	go func() {
 		for times(t, ran) == 0 && t.Context().Err() == nil {
 			time.Sleep(10 * time.Millisecond)
 		}
-		d.request(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{}})
+		d.setFaults(chipkeeper.Faults{})
 		_ = os.WriteFile(back, nil, 0o644) // without it the command fails, and the test
 	}()
 	r, err := dev.Flash(t.Context(), i)
@@ -94,15 +87,11 @@ func TestPowerCycleRescuesFlash(t *testing.T) {
 		t.Fatalf("%+v, %v, %d times", r, err, times(t, ran))
 	}
 	d.mustHold(i)
-	t.Logf("%+v", r)
 }
 
 // TestPowerCycleReportsCommand: PowerCycle runs the command once for each call, and reports whether there is one.
 func TestPowerCycleReportsCommand(t *testing.T) {
 	t.Parallel()
-	if _, err := os.Stat("/bin/sh"); err != nil {
-		t.Skip("no /bin/sh")
-	}
 	d := newDesk(t, "microbit", "openocd")
 	ran := filepath.Join(t.TempDir(), "ran")
 	dev := d.powered("echo x >>" + ran)
@@ -115,15 +104,9 @@ func TestPowerCycleReportsCommand(t *testing.T) {
 		t.Errorf("the command ran %d times", n)
 	}
 	must(t, dev.Close())
-	_, err := dev.PowerCycle(t.Context())
-	wantError(t, err, failure.Internal)
 	dev = d.powered("")
 	if done, err := dev.PowerCycle(t.Context()); done || err != nil {
 		t.Errorf("without a command: %v, %v", done, err)
-	}
-	must(t, dev.Close())
-	if done, err := d.powered("exit 3").PowerCycle(t.Context()); !done || err == nil {
-		t.Errorf("with a command that fails: %v, %v", done, err)
 	}
 }
 
@@ -133,11 +116,13 @@ func TestFailedPowerCommandKeepsError(t *testing.T) {
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(boards.Options{})
 	var log bytes.Buffer
-	d.env.Log = hclog.New(&hclog.LoggerOptions{Output: io.MultiWriter(t.Output(), &log)})
+	d.env.Log = hclog.New(&hclog.LoggerOptions{Output: &log})
 	dev := d.powered("exit 3")
-	_, err := dev.Open(t.Context(), i)
-	wantError(t, err, failure.Boot)
+	wantError(t, last(dev.Open(t.Context(), i)), failure.Boot)
 	if !strings.Contains(log.String(), "its power was not cycled") || !strings.Contains(log.String(), "exit status 3") {
 		t.Errorf("logged %q", log.String())
+	}
+	if done, err := dev.PowerCycle(t.Context()); !done || err == nil {
+		t.Errorf("PowerCycle: %v, %v", done, err)
 	}
 }

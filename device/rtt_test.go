@@ -29,8 +29,7 @@ func TestRTTRanges(t *testing.T) {
 		file, object := filepath.Join(dir, "x.c"), filepath.Join(dir, "x.o")
 		writeFile(t, file, source)
 		must(t, exec.Command(cc, "-c", "-o", object, file).Run())
-		data := readFile(t, object)
-		return &image.Image{Path: object, Digest: cachekey.Digest(data)}
+		return &image.Image{Path: object, Digest: cachekey.Digest(readFile(t, object))}
 	}
 	b := findBoard(t, "microbit")
 	ranges, err := rttRanges(expected{compiled("char _SEGGER_RTT[72];"), true}, b)

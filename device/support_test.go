@@ -1,16 +1,14 @@
 package device_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
@@ -49,7 +47,10 @@ func TestMain(m *testing.M) {
 // testEnv loads images directly: emulated boards behind a probe are flash_test.go's. Its cache holds the compiled
 // runtime for all tests that need no cache of their own.
 func testEnv() env {
-	return env{Cache: cache.New(testcache.Dir(), cache.Options{}), Programmer: "none", LeaseDir: leaseDir}
+	return env{
+		Host:       device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})},
+		Programmer: "none", LeaseDir: leaseDir,
+	}
 }
 
 var (
@@ -68,30 +69,16 @@ func generated(t *testing.T, s project.Spec, in ...env) *project.Project {
 
 func generatedIn(t *testing.T, dir string, s project.Spec, in ...env) *project.Project {
 	t.Helper()
-	p, err := generateIn(t.Context(), dir, complete(t, s), envOf(in))
+	s.Board = cmp.Or(s.Board, "host")
+	if s.Model == "" {
+		s.Model = mlftest.Tiny(t, nil)
+	}
+	p, err := generateIn(t.Context(), dir, s, append(in, testEnv())[0])
 	if err != nil {
 		t.Fatalf("generate: %v\n%s", err, failure.Next(err))
 	}
 	t.Cleanup(func() { must(t, p.Close()) })
 	return p
-}
-
-func complete(t *testing.T, s project.Spec) project.Spec {
-	t.Helper()
-	if s.Board == "" {
-		s.Board = "host"
-	}
-	if s.Model == "" && s.Archive == nil {
-		s.Model = mlftest.Tiny(t, nil)
-	}
-	return s
-}
-
-func envOf(in []env) env {
-	if len(in) > 0 {
-		return in[0]
-	}
-	return testEnv()
 }
 
 func built(t *testing.T, p *project.Project) *image.Image {
@@ -105,39 +92,24 @@ func built(t *testing.T, p *project.Project) *image.Image {
 
 // An env is what a test's builder and desk have.
 type env struct {
-	Path     []string
-	Log      hclog.Logger
-	Progress func(device.ProgressEvent)
-	Cache    *cache.Cache
-	Jobs     int
+	device.Host
 
 	Programmer string
-	Reflash    bool
 	Wait       time.Duration
 	File       *device.DeskFile
 	StateDir   string
-	Ledger     string
 	LeaseDir   string
 	Tool       func(name string) (path string, err error)
 }
 
-func (e env) builder() *project.Builder {
-	return &project.Builder{
-		Host: device.Host{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache}, Jobs: e.Jobs, Forms: true,
-	}
-}
+func (e env) builder() *project.Builder { return &project.Builder{Host: e.Host, Forms: true} }
 
 func (e env) desk() *device.Desk {
 	return &device.Desk{
-		Host:       device.Host{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache},
-		Programmer: e.Programmer, Reflash: e.Reflash,
-		Wait: e.Wait,
-		File: e.File, StateDir: e.StateDir, Ledger: e.Ledger, LeaseDir: e.LeaseDir, Tool: e.Tool,
-		Probes: emulated.Probes(),
+		Host: e.Host, Programmer: e.Programmer, Wait: e.Wait, File: e.File, StateDir: e.StateDir, LeaseDir: e.LeaseDir,
+		Tool: e.Tool, Probes: emulated.Probes(),
 	}
 }
-
-func (e env) images() image.Store { return image.Store{Cache: e.Cache, Log: e.Log} }
 
 func generateIn(ctx context.Context, dir string, s project.Spec, e env) (*project.Project, error) {
 	return e.builder().Generate(ctx, dir, s)
@@ -159,19 +131,8 @@ func needBoardTools(t *testing.T, name string, path []string) {
 	}
 }
 
-func appendTo(t *testing.T, path, text string) {
-	t.Helper()
-	data := readFile(t, path)
-	writeFile(t, path, string(append(data, text...)))
-}
-
-// isWrongBoard reports whether an error is that of a device that may be another board.
-func isWrongBoard(err error) bool {
-	return failure.Of(err) == failure.Config && strings.Contains(err.Error(), "may not be the chosen board")
-}
-
 // writeAndRead opens the device, writes to its memory and reads that back.
-func writeAndRead(ctx context.Context, t *testing.T, d *device.Device, i *image.Image) (err error) {
+func writeAndRead(ctx context.Context, t *testing.T, d *device.Device, i *image.Image) error {
 	t.Helper()
 	s, err := d.Open(ctx, i)
 	if err != nil {
@@ -180,26 +141,25 @@ func writeAndRead(ctx context.Context, t *testing.T, d *device.Device, i *image.
 	defer func() { _ = s.Close(context.Background()) }()
 	bytes, err := ndarray.ParseDType("uint8")
 	must(t, err)
-	const size = 2000
-	x, err := s.Empty(ctx, bytes, []int64{size})
-	if err != nil {
-		return err
-	}
-	want, got := make([]byte, size), make([]byte, size)
+	want, got := make([]byte, 2000), make([]byte, 2000)
 	for k := range want {
 		want[k] = byte(k * k)
 	}
-	if err := x.Write(ctx, want); err != nil {
-		return err
+	x, err := s.Empty(ctx, bytes, []int64{int64(len(want))})
+	if err == nil {
+		err = x.Write(ctx, want)
 	}
-	if err := x.Read(ctx, got); err != nil {
-		return err
+	if err == nil {
+		err = x.Read(ctx, got)
 	}
-	if !slices.Equal(got, want) {
+	if err == nil && !slices.Equal(got, want) {
 		t.Error("the data read back differ from the written data, without an error")
 	}
-	return nil
+	return err
 }
+
+// last returns the error of a call.
+func last[T any](_ T, err error) error { return err }
 
 func findBoard(t *testing.T, name string) *boards.Board {
 	t.Helper()

@@ -11,25 +11,24 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/device/internal/flashplan"
 	"github.com/boardsmith/boardsmith/device/internal/ledger"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // onlyEntry returns the ledger's only entry.
-func (d *desk) onlyEntry() ledger.Entry {
+func (d *desk) onlyEntry() (only ledger.Entry) {
 	d.t.Helper()
 	all := d.entries()
 	if len(all) != 1 {
 		d.t.Fatalf("the ledger has %d entries: %+v", len(all), all)
 	}
-	for _, e := range all {
-		return e
+	for _, only = range all {
 	}
-	return ledger.Entry{}
+	return only
 }
 
 // entries returns the ledger's entries by device.
@@ -63,40 +62,48 @@ func interruptedEntry(e ledger.Entry, sectors ...int) ledger.Entry {
 // mustCount fails unless the entry counts the erases of the chip on the desk.
 func (d *desk) mustCount(e ledger.Entry) {
 	d.t.Helper()
-	counted, done := 0, 0
+	if n := d.overcounted(e); n != 0 {
+		d.t.Errorf("%s counts %d erases more than the chip", e.Device, n)
+	}
+}
+
+// overcounted returns how many erases more an entry counts than the chip on the desk.
+func (d *desk) overcounted(e ledger.Entry) (n int) {
+	d.t.Helper()
 	for _, s := range e.Sectors {
-		counted += s.Erases
+		n += s.Erases
 	}
-	for _, n := range d.request(chipkeeper.Request{Do: "status"}).State.Erases {
-		done += n
+	for _, erases := range d.status().State.Erases {
+		n -= erases
 	}
-	if counted != done {
-		d.t.Errorf("%s: %d erases are counted, the chip has %d", e.Device, counted, done)
-	}
+	return n
 }
 
 // TestSilentNewChipGetsOwnEntry: a flash of another chip, which did not answer before it, changes nothing in the first
 // chip's entry, and is recorded for the new chip when it answers.
 func TestSilentNewChipGetsOwnEntry(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, "microbit", "openocd")
-	i := d.image(boards.Options{})
-	d.startFlashed(i)
+	d, i, _ := flashedMicrobit(t, "openocd")
 	first := interruptedEntry(d.onlyEntry(), 3)
 	d.saveEntry(first)
 	d.request(chipkeeper.Request{Do: "swap"})
 	r, err := d.attach().Flash(t.Context(), i)
 	must(t, err)
+	d.mustHold(i)
+	d.mustRecordSwap(r, i, first)
+}
+
+// mustRecordSwap fails unless the ledger has the first chip as before, and an entry of the one that was flashed.
+func (d *desk) mustRecordSwap(r device.FlashReport, i *image.Image, first ledger.Entry) {
+	d.t.Helper()
 	all := d.entries()
 	second := all[r.Device]
-	if len(all) != 2 || r.Device == first.Device || !strings.HasPrefix(r.Device, "chip:") {
-		t.Fatalf("%+v; the ledger has %+v", r, all)
+	if len(all) != 2 || r.Device == first.Device || !strings.HasPrefix(r.Device, "chip:") || second.Dirty ||
+		second.Image != i.Digest || second.Flashes != 1 {
+		d.t.Fatalf("%+v; the ledger has %+v", r, all)
 	}
 	if !reflect.DeepEqual(all[first.Device], first) {
-		t.Errorf("the first chip: %+v, before %+v", all[first.Device], first)
-	}
-	if second.Dirty || second.Image != i.Digest || second.Flashes != 1 {
-		t.Errorf("%+v", second)
+		d.t.Errorf("the first chip: %+v, before %+v", all[first.Device], first)
 	}
 	d.mustCount(second)
 }
@@ -105,16 +112,13 @@ func TestSilentNewChipGetsOwnEntry(t *testing.T) {
 // sectors are rewritten, and its erases are counted once, with those from before.
 func TestSilentSameChipKeepsCounts(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, "microbit", "openocd")
-	i := d.image(boards.Options{})
-	d.startFlashed(i)
+	d, i, _ := flashedMicrobit(t, "openocd")
 	before := d.onlyEntry()
 	for range 2 {
 		d.saveEntry(interruptedEntry(d.onlyEntry(), 3))
 		dev := d.attach()
-		img, err := flashplan.ContentOf(dev.Board(), i)
-		must(t, err)
-		must(t, dev.Programmer().Do(t.Context(), flasher.Job{Erase: []boards.Sector{img.Sectors[0].Sector}, Restart: true}))
+		job := flasher.Job{Erase: []boards.Sector{d.sectors(i)[0].Sector}, Restart: true}
+		must(t, dev.Programmer().Do(t.Context(), job))
 		r, err := dev.Flash(t.Context(), i)
 		must(t, err)
 		must(t, dev.Close())
@@ -137,13 +141,9 @@ func TestSilentChipMayBeWorn(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	path := filepath.Join(d.env.Path[0], "boards", "microbit.json")
-	text := readFile(t, path)
-	writeFile(t, path, strings.Replace(string(text), `"erase_cycles": 20000`, `"erase_cycles": 9`, 1))
-	images := [2]*image.Image{
-		d.image(boards.Options{}),
-		d.image(boards.Options{OperatorOpt: "O0"}),
-	}
-	d.startFlashed(images[0])
+	testkit.EditFile(t, path, `"erase_cycles": 20000`, `"erase_cycles": 9`)
+	one, two := d.image(boards.Options{}), d.image(boards.Options{OperatorOpt: "O0"})
+	d.startFlashed(one)
 	worn := d.onlyEntry()
 	for n := range worn.Sectors {
 		worn.Sectors[n].Erases = 9
@@ -151,20 +151,20 @@ func TestSilentChipMayBeWorn(t *testing.T) {
 	d.saveEntry(worn)
 	d.request(chipkeeper.Request{Do: "swap"})
 	dev := d.attach()
-	_, err := dev.Flash(t.Context(), images[0])
+	_, err := dev.Flash(t.Context(), one)
 	var w *device.WearError
 	if !errors.As(err, &w) || w.PossibleChip != worn.Device || !strings.Contains(err.Error(), "may be "+worn.Device) {
 		t.Fatalf("it may be worn: %v", err)
 	}
-	if n := len(d.request(chipkeeper.Request{Do: "status"}).State.Erases); n != 0 {
+	if n := len(d.status().State.Erases); n != 0 {
 		t.Error("it was erased")
 	}
 	dev.Desk().Reflash = true
-	r, err := dev.Flash(t.Context(), images[0])
+	r, err := dev.Flash(t.Context(), one)
 	must(t, err)
 	dev.Desk().Reflash = false
 	d.request(chipkeeper.Request{Do: "erase"}) // it no longer answers
-	if _, err := dev.Flash(t.Context(), images[1]); err != nil {
+	if _, err := dev.Flash(t.Context(), two); err != nil {
 		t.Errorf("it is identified as another chip: %v", err)
 	}
 	if got := d.entries(); len(got) != 2 || !reflect.DeepEqual(got[worn.Device], worn) || got[r.Device].Flashes != 2 {
@@ -173,38 +173,27 @@ func TestSilentChipMayBeWorn(t *testing.T) {
 }
 
 // TestSwappedErrorAfterFlash: if the chip in desk.json was swapped for one that did not answer before the flash, the
-// error reports the flash, and the ledger records it for the new chip.
+// error reports the flash, and the ledger records it for the new chip, which is then neither opened nor flashed.
 func TestSwappedErrorAfterFlash(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, "microbit", "openocd")
-	i := d.image(boards.Options{})
-	d.startFlashed(i)
+	d, i, _ := flashedMicrobit(t, "openocd")
 	first := d.onlyEntry()
 	expected := strings.TrimPrefix(first.Device, "chip:")
-	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{{
-		Name: "left", Board: d.board, Probe: first.Probe,
-		Chip: expected,
-	}}}
+	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{{Board: d.board, Probe: first.Probe, Chip: expected}}}
 	d.request(chipkeeper.Request{Do: "swap"})
 	dev := d.attach()
 	r, err := dev.Flash(t.Context(), i)
 	chips := "from chip " + strings.TrimPrefix(r.Device, "chip:") + ", not " + expected
-	if failure.Of(err) != failure.Verify || !strings.Contains(err.Error(), chips) || r.Device == "" {
-		t.Fatalf("%+v, %v", r, err)
+	wantError(t, err, failure.Verify, chips, "was flashed")
+	if !r.Verified || r.Erased == 0 {
+		t.Errorf("%+v", r)
 	}
-	if !r.Verified || r.Erased == 0 || !strings.Contains(err.Error(), "was flashed") {
-		t.Errorf("%+v, %v", r, err)
+	d.mustRecordSwap(r, i, first)
+	again, flashed := dev.Flash(t.Context(), i)
+	for _, err := range []error{flashed, last(dev.Open(t.Context(), i))} {
+		wantError(t, err, failure.Config, "may not be the chosen board")
 	}
-	all := d.entries()
-	second := all[r.Device]
-	if len(all) != 2 || !reflect.DeepEqual(all[first.Device], first) || second.Dirty || second.Image != i.Digest {
-		t.Errorf("%+v", all)
-	}
-	d.mustCount(second)
-	if _, err := dev.Open(t.Context(), i); !isWrongBoard(err) {
-		t.Errorf("it opened: %v", err)
-	}
-	if r, err := dev.Flash(t.Context(), i); !isWrongBoard(err) || r.Erased != 0 {
-		t.Errorf("it answers, and was flashed: %+v, %v", r, err)
+	if again.Erased != 0 {
+		t.Errorf("it answers, and was flashed: %+v", again)
 	}
 }

@@ -7,14 +7,10 @@ package device_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,7 +19,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/project"
@@ -37,15 +32,9 @@ type bridge struct {
 
 	mu     sync.Mutex
 	client transport.Link // nil: none is connected
-	tamper func(transport.Link) transport.Link
 }
 
-// openBridge starts a bridge before a board, which ends with the test.
-func openBridge(t *testing.T, board transport.Link) *bridge {
-	t.Helper()
-	return openBridgeAt(t, "127.0.0.1:0", board)
-}
-
+// openBridgeAt starts a bridge before a board, which ends with the test.
 func openBridgeAt(t *testing.T, address string, board transport.Link) *bridge {
 	t.Helper()
 	l := transporttest.Listen(t, address)
@@ -71,9 +60,7 @@ func (b *bridge) serve(client transport.Link) {
 	if b.client != nil {
 		_ = b.client.Close()
 	}
-	if b.client = client; client != nil && b.tamper != nil {
-		b.client = b.tamper(client)
-	}
+	b.client = client
 }
 
 // connected returns the client, or nil.
@@ -126,48 +113,54 @@ func (b *bridge) fromBoard(ctx context.Context) {
 
 // bridged is a board like host, but behind a bridge and without a programmer.
 const bridged = `{"inherits": "cpu/native", "templates": ["baremetal"], "sources": ["port/process.c"],
-	"link": {"kind": "tcp"%s}, "flash": {"programmer": "none"}}`
+	"link": {"kind": "tcp"}, "flash": {"programmer": "none"}}`
 
-// bridgedEnv returns an env with that board.
-func bridgedEnv(t *testing.T) env {
-	t.Helper()
-	e := testEnv()
-	e.Path = []string{boardstest.Shelf(t, map[string]string{"bridged.json": fmt.Sprintf(bridged, "")})}
-	e.LeaseDir, e.StateDir = filepath.Join(t.TempDir(), "lease"), t.TempDir()
-	return e
+// A bridgedRig is that board, its firmware as a program, and its bridge.
+type bridgedRig struct {
+	env    env
+	board  *boards.Board
+	image  *image.Image
+	link   transport.Link
+	bridge *bridge
 }
 
-// bridgedImage builds firmware for that board.
-func bridgedImage(t *testing.T, e env, o boards.Options) (*boards.Board, *image.Image) {
+// openBridged starts the firmware of that board; unless delayed, also its bridge.
+func openBridged(t *testing.T, delayed bool) (r bridgedRig) {
 	t.Helper()
-	spec := project.Spec{Board: "bridged", Model: mlftest.Tiny(t, nil), Options: o}
-	p := generated(t, spec, e)
-	return p.Board(), built(t, p)
-}
-
-// process starts an image as a program.
-func process(t *testing.T, i *image.Image) transport.Link {
-	t.Helper()
-	p, err := transport.StartProcess(t.Context(), transport.ProcessConfig{
-		Path: i.Path, Env: []string{"BOARDSMITH_FAULT_FILE=" + filepath.Join(t.TempDir(), "fault")},
+	r.env = testEnv()
+	r.env.Path = []string{boardstest.Shelf(t, map[string]string{"bridged.json": bridged})}
+	r.env.LeaseDir, r.env.StateDir = filepath.Join(t.TempDir(), "lease"), t.TempDir()
+	p := generated(t, project.Spec{Board: "bridged"}, r.env)
+	r.board, r.image = p.Board(), built(t, p)
+	link, err := transport.StartProcess(t.Context(), transport.ProcessConfig{
+		Path: r.image.Path, Env: []string{"BOARDSMITH_FAULT_FILE=" + filepath.Join(t.TempDir(), "fault")},
 	})
 	must(t, err)
-	return p
+	if r.link = link; !delayed {
+		r.bridge = openBridgeAt(t, "127.0.0.1:0", link)
+	}
+	return r
+}
+
+// attach attaches the board at an address until the test ends.
+func (r bridgedRig) attach(t *testing.T, address string) *device.Device {
+	t.Helper()
+	d, err := attach(t.Context(), r.board, address, r.env)
+	must(t, err)
+	t.Cleanup(func() { must(t, d.Close()) })
+	return d
 }
 
 // TestTCPBoard: firmware behind a bridge can be opened repeatedly, and another build is recognised.
 func TestTCPBoard(t *testing.T) {
 	t.Parallel()
-	e := bridgedEnv(t)
-	b, i := bridgedImage(t, e, boards.Options{})
-	address := openBridge(t, process(t, i)).Address()
-	d, err := attach(t.Context(), b, address, e)
-	must(t, err)
-	defer d.Close()
-
-	r, err := d.Flash(t.Context(), i)
-	if err != nil || r.Wrote != 0 || !r.Verified || !strings.Contains(r.Reason, i.ID()) || r.Device != "tcp:"+address {
-		t.Errorf("flash of the image that the board has: %+v, %v", r, err)
+	r := openBridged(t, false)
+	i, address := r.image, r.bridge.Address()
+	d := r.attach(t, address)
+	report, err := d.Flash(t.Context(), i)
+	if err != nil || report.Wrote != 0 || !report.Verified || !strings.Contains(report.Reason, i.ID()) ||
+		report.Device != "tcp:"+address {
+		t.Errorf("flash of the image that the board has: %+v, %v", report, err)
 	}
 	for range 3 {
 		s, err := d.Open(t.Context(), i)
@@ -187,89 +180,42 @@ func TestTCPBoard(t *testing.T) {
 		t.Errorf("identified as %+v, %v", id, err)
 	}
 
-	_, other := bridgedImage(t, e, boards.Options{ArenaKiB: 48})
-	_, err = d.Flash(t.Context(), other)
-	wantError(t, err, failure.Config, other.Path)
-	wantError(t, err, "", "has no programmer", "not build "+other.ID())
-	if _, err := d.Open(t.Context(), other); failure.Of(err) != failure.Verify ||
-		strings.Contains(err.Error(), "has no programmer") {
-		t.Errorf("open of another image: %v", err)
-	}
-	_, err = d.Erase(t.Context())
-	wantError(t, err, failure.Config)
+	spec := project.Spec{Board: "bridged", Options: boards.Options{ArenaKiB: 48}}
+	other := built(t, generated(t, spec, r.env))
+	wantError(t, last(d.Flash(t.Context(), other)), failure.Config, other.Path, "has no programmer",
+		"not build "+other.ID())
+	wantError(t, last(d.Open(t.Context(), other)), failure.Verify)
+	wantError(t, last(d.Erase(t.Context())), failure.Config)
 	wantError(t, d.Debug(t.Context(), device.Debugging{}, nil), failure.Config)
 	if held, err := d.CurrentImage(t.Context()); err != nil || held.ID() != i.ID() {
 		t.Errorf("it holds %v, %v", held, err)
 	}
 }
 
-// TestTCPAddressIsLeased: an address is leased, also for a device that has it in desk.json.
-func TestTCPAddressIsLeased(t *testing.T) {
-	t.Parallel()
-	const address = "Bridge.invalid:4000"
-	e := bridgedEnv(t)
-	b, err := boards.Find("bridged", e.Path)
-	must(t, err)
-	d, err := attach(t.Context(), b, address, e)
-	must(t, err)
-	left := device.DeskDevice{Name: "left", Board: "bridged"}
-	left.Link.Kind, left.Link.Address = "tcp", strings.ToLower(address)
-	e.File = &device.DeskFile{Devices: []device.DeskDevice{left}}
-	_, err = attach(t.Context(), b, "left", e)
-	var inUse *device.LeaseError
-	if !errors.As(err, &inUse) || inUse.Device != "tcp:"+strings.ToLower(address) {
-		t.Errorf("attached twice: %v", err)
-	}
-	must(t, d.Close())
-	d, err = attach(t.Context(), b, "", e)
-	must(t, err)
-	must(t, d.Close())
-}
-
 // TestTCPErrorsHaveNextStep: each cause for which a bridge cannot be reached has a class and a next step.
 func TestTCPErrorsHaveNextStep(t *testing.T) {
 	t.Parallel()
-	e := bridgedEnv(t)
-	b, i := bridgedImage(t, e, boards.Options{})
-	br := openBridge(t, process(t, i))
-	d, err := attach(t.Context(), b, br.Address(), e)
+	r := openBridged(t, false)
+	d := r.attach(t, r.bridge.Address())
+	s, err := d.Open(t.Context(), r.image)
 	must(t, err)
-	defer d.Close()
-	s, err := d.Open(t.Context(), i)
-	must(t, err)
-
-	_, second := d.Open(t.Context(), i) // as another computer would
-	wantError(t, second, failure.Transport, "client")
-	if !errors.Is(second, transport.ErrClosed) {
-		t.Errorf("a second client: %v", second)
-	}
+	wantError(t, last(d.Open(t.Context(), r.image)), failure.Transport, "client") // as another computer would
 	rpctest.CallTwice(t, s)
 
-	br.serve(nil) // the bridge ends the connection
-	_, err = s.Function(t.Context(), "runtime.SystemLib")
-	wantError(t, err, failure.Transport, "peer still runs")
-	if !errors.Is(err, transport.ErrClosed) {
-		t.Errorf("the bridge has closed the connection: %v", err)
-	}
+	r.bridge.serve(nil) // the bridge ends the connection
+	wantError(t, last(s.Function(t.Context(), "runtime.SystemLib")), failure.Transport, "peer still runs")
 	_ = s.Close(t.Context())
 
-	must(t, br.Close())
-	_, openErr := d.Open(t.Context(), i)
-	_, flashErr := d.Flash(t.Context(), i)
-	for _, err := range []error{openErr, flashErr} {
+	must(t, r.bridge.Close())
+	for _, err := range []error{last(d.Open(t.Context(), r.image)), last(d.Flash(t.Context(), r.image))} {
 		wantError(t, err, failure.ProbeMissing, "start the program")
-		if errors.Is(err, transport.ErrClosed) {
-			t.Errorf("the bridge does not run: %v", err)
-		}
 	}
 }
 
 // TestOpenWaitsForBridge: Open waits for a bridge that refuses connections while it restarts.
 func TestOpenWaitsForBridge(t *testing.T) {
 	t.Parallel()
-	e := bridgedEnv(t)
-	b, i := bridgedImage(t, e, boards.Options{})
-	board := process(t, i)
+	r := openBridged(t, true)
 	l := transporttest.Listen(t, "127.0.0.1:0")
 	client, err := transport.DialTCP(t.Context(), transport.TCPConfig{Address: l.Address()})
 	must(t, err)
@@ -278,92 +224,17 @@ func TestOpenWaitsForBridge(t *testing.T) {
 	must(t, err)
 	defer open.Close()
 	must(t, l.Close()) // the port refuses connections
-	d, err := attach(t.Context(), b, l.Address(), e)
-	must(t, err)
-	defer d.Close()
+	d := r.attach(t, l.Address())
 	started := make(chan struct{})
 	time.AfterFunc(300*time.Millisecond, func() {
 		defer close(started)
-		openBridgeAt(t, l.Address(), board)
+		openBridgeAt(t, l.Address(), r.link)
 	})
-	s, err := d.Open(t.Context(), i)
+	s, err := d.Open(t.Context(), r.image)
 	<-started
 	must(t, err)
 	rpctest.CallTwice(t, s)
 	must(t, s.Close(t.Context()))
-}
-
-// TestTCPSilentBoardTimesOut: a session with a bridge whose board sends nothing ends by a time limit, with another
-// error than for a missing bridge.
-func TestTCPSilentBoardTimesOut(t *testing.T) {
-	t.Parallel()
-	e := bridgedEnv(t)
-	b, i := bridgedImage(t, e, boards.Options{})
-	board, far := transporttest.LossyPair()
-	t.Cleanup(func() { _ = far.Close() })
-	d, err := attach(t.Context(), b, openBridge(t, board).Address(), e)
-	must(t, err)
-	defer d.Close()
-	_, err = d.Flash(t.Context(), i)
-	wantError(t, err, failure.Config, i.Path)
-	wantError(t, err, "", "has no programmer")
-}
-
-// TestTCPNoiseIsDetected: after bytes of an earlier session, with one byte changed or lost, each call returns the right
-// answer or an error of the link, and the device works afterwards.
-func TestTCPNoiseIsDetected(t *testing.T) {
-	t.Parallel()
-	e := bridgedEnv(t)
-	b, i := bridgedImage(t, e, boards.Options{})
-	br := openBridge(t, process(t, i))
-	d, err := attach(t.Context(), b, br.Address(), e)
-	must(t, err)
-	defer d.Close()
-	stale := []byte("\xff\xff\x00boot\xff\xfd\xff")
-	damaged := map[transporttest.Direction]*atomic.Int64{transporttest.ToHost: {}, transporttest.ToDevice: {}}
-	round := func(within time.Duration, tamper func(transporttest.Direction, int64, []byte) []byte) error {
-		for _, n := range damaged {
-			n.Store(0)
-		}
-		br.mu.Lock()
-		br.tamper = func(l transport.Link) transport.Link {
-			_ = l.Write(context.Background(), stale)
-			return transporttest.Tamper(l, func(way transporttest.Direction, p []byte) []byte {
-				way = !way // seen from the bridge
-				return tamper(way, damaged[way].Add(int64(len(p)))-int64(len(p)), p)
-			})
-		}
-		br.mu.Unlock()
-		ctx, cancel := context.WithTimeout(t.Context(), within)
-		defer cancel()
-		return writeAndRead(ctx, t, d, i)
-	}
-	must(t, round(20*time.Second, func(_ transporttest.Direction, _ int64, p []byte) []byte { return p }))
-	toHost, toDevice := damaged[transporttest.ToHost].Load(), damaged[transporttest.ToDevice].Load()
-	const rounds = 8
-	for n := range int64(rounds) {
-		way, all := transporttest.ToHost, toHost
-		if n%2 == 0 {
-			way, all = transporttest.ToDevice, toDevice
-		}
-		at := all * (2*n + 1) / (2 * rounds)
-		err := round(3*time.Second, func(direction transporttest.Direction, first int64, p []byte) []byte {
-			k := at - first
-			switch {
-			case direction != way || k < 0 || k >= int64(len(p)):
-			case n%4 < 2:
-				p[k] ^= 0x10
-			default:
-				return slices.Delete(p, int(k), int(k)+1)
-			}
-			return p
-		})
-		if c := failure.Of(err); err != nil && c != failure.Transport && c != failure.Timeout && c != failure.Boot {
-			t.Errorf("byte %d of %d tampered with: %v of class %s", at, all, err, c)
-		}
-		t.Logf("byte %d of %d tampered with: %v", at, all, err)
-		must(t, round(20*time.Second, func(_ transporttest.Direction, _ int64, p []byte) []byte { return p }))
-	}
 }
 
 // TestTCPBesideProbe: a chip is programmed through its probe and reached through a bridge.
@@ -380,7 +251,7 @@ func TestTCPBesideProbe(t *testing.T) {
 	must(t, err)
 	uart, err := transport.OpenSerial(chip.Port, 0)
 	must(t, err)
-	address := openBridge(t, uart).Address()
+	address := openBridgeAt(t, "127.0.0.1:0", uart).Address()
 	left := device.DeskDevice{Name: "left", Board: "microbit", Probe: chip.Probe}
 	left.Link.Kind, left.Link.Address = "tcp", address
 	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{left}}

@@ -9,7 +9,6 @@ import (
 
 // TestWearLists: Wear lists each entry's sectors, with index and rated erases where the board file has them.
 func TestWearLists(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	l := ledger.New(dir)
 	e := ledger.Entry{Device: "chip:1", Probe: "P", Board: "netduinoplus2", Flashes: 3, Dirty: true}

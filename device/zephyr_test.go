@@ -22,16 +22,34 @@ import (
 const microbitInZephyr = `{"doc": "behind an emulated probe", "inherits": "family/zephyr",
 	"flash": {"scripts": ["target/nrf51.cfg"], "chip": "nrf51", "emulated": true}}`
 
+// needZephyr skips a plain run, and one without a Zephyr that has these modules.
+func needZephyr(t *testing.T, modules ...string) {
+	t.Helper()
+	base := os.Getenv("ZEPHYR_BASE")
+	if !drawn.InFull() || base == "" {
+		t.Skip("only in a full run, with a Zephyr in ZEPHYR_BASE (docs/zephyr.md)")
+	}
+	for _, module := range modules {
+		if _, err := os.Stat(filepath.Join(base, "..", "modules", module)); err != nil {
+			t.Skipf("the workspace has no module %s", module)
+		}
+	}
+}
+
+// zephyrProject is a project with a line in its operator.
+func (d *desk) zephyrProject(line string) *project.Project {
+	operator := strings.Replace(mlftest.TinyOperator, "  return 0;", line+"  return 0;", 1)
+	return generated(d.t, project.Spec{Board: d.board, Model: mlftest.Operator(d.t, operator)}, d.env)
+}
+
+// otherLine is a line of another operator.
+const otherLine = "  out[1] = in[1] * in[2] + in[3];\n"
+
 // TestZephyrFlash: images of Zephyr are flashed as others: all sectors, then none, then those that differ; a longer
 // operator moves only the model. Zephyr's micro:bit is programmed too, but its clock is one that QEMU lacks: it does
 // not boot.
 func TestZephyrFlash(t *testing.T) {
-	if !drawn.InFull() || os.Getenv("ZEPHYR_BASE") == "" {
-		t.Skip("only in a full run, with a Zephyr in ZEPHYR_BASE (docs/zephyr.md)")
-	}
-	if _, err := os.Stat(filepath.Join(os.Getenv("ZEPHYR_BASE"), "..", "modules", "hal", "nordic")); err != nil {
-		t.Skip("the workspace has no module hal_nordic")
-	}
+	needZephyr(t, "hal/nordic")
 	shelf := boardstest.Shelf(t, map[string]string{"zephyr/bbc_microbit.json": microbitInZephyr})
 	for _, c := range []struct {
 		board, tool string
@@ -48,13 +66,8 @@ func TestZephyrFlash(t *testing.T) {
 				}
 			}
 			d := deskWith(t, shelf, c.board, c.tool)
-			with := func(line string) *project.Project {
-				operator := strings.Replace(mlftest.TinyOperator, "  return 0;", line+"  return 0;", 1)
-				model := mlftest.Operator(t, operator)
-				return generated(t, project.Spec{Board: c.board, Model: model}, d.env)
-			}
-			p := with("")
-			one, two := built(t, p), built(t, with("  out[1] = in[1] * in[2] + in[3];\n"))
+			p := d.zephyrProject("")
+			one, two := built(t, p), built(t, d.zephyrProject(otherLine))
 			dev, err := attach(t.Context(), p.Board(), "", d.env)
 			must(t, err)
 			defer dev.Close()
@@ -73,8 +86,6 @@ func TestZephyrFlash(t *testing.T) {
 			changed, err := dev.Flash(t.Context(), two)
 			must(t, err)
 			must(t, holdsAt(d.flash(), 0, two))
-			t.Logf("erased %d of %d sectors, then %d, and %d for another operator", first.Erased, first.Sectors,
-				again.Erased, changed.Erased)
 			if first.Erased < 20 || again.Erased != 0 || again.Wrote != 0 || changed.Erased == 0 || changed.Erased > 5 {
 				t.Errorf("%+v\n%+v\n%+v", first, again, changed)
 			}
@@ -88,32 +99,19 @@ func TestZephyrFlash(t *testing.T) {
 // TestZephyrRTT: firmware that is reached through its probe alone is flashed, runs a model whose tensors are longer
 // than RTT's buffers, and is replaced by another one.
 func TestZephyrRTT(t *testing.T) {
-	if !drawn.InFull() || os.Getenv("ZEPHYR_BASE") == "" {
-		t.Skip("only in a full run, with a Zephyr in ZEPHYR_BASE (docs/zephyr.md)")
-	}
-	for _, module := range []string{"hal/nordic", "debug/segger"} {
-		if _, err := os.Stat(filepath.Join(os.Getenv("ZEPHYR_BASE"), "..", "modules", module)); err != nil {
-			t.Skipf("the workspace has no module %s", module)
-		}
-	}
+	needZephyr(t, "hal/nordic", "debug/segger")
 	const board = "zephyr/qemu_cortex_m0"
 	d := deskWith(t, "", board, "openocd")
-	firmware := func(line string) *project.Project {
-		operator := strings.Replace(mlftest.TinyOperator, "  return 0;", line+"  return 0;", 1)
-		model := mlftest.Operator(t, operator)
-		p := generated(t, project.Spec{Board: board, Model: model}, d.env)
-		local := filepath.Join(p.Dir(), "local")
-		writeFile(t, filepath.Join(local, "local.cmake"), "set(BOARDSMITH_LINK rtt)\n")
-		return p
+	p, other := d.zephyrProject(""), d.zephyrProject(otherLine)
+	for _, dir := range []string{p.Dir(), other.Dir()} {
+		writeFile(t, filepath.Join(dir, "local", "local.cmake"), "set(BOARDSMITH_LINK rtt)\n")
 	}
-	p := firmware("")
-	images := []*image.Image{built(t, p), built(t, firmware("  out[1] = in[1] * in[2] + in[3];\n"))}
+	images := []*image.Image{built(t, p), built(t, other)}
 	dev, err := attach(t.Context(), p.Board(), "", d.env)
 	must(t, err)
 	defer dev.Close()
 	for _, i := range append(images, images[0]) {
-		_, err := dev.Flash(t.Context(), i)
-		must(t, err)
+		must(t, last(dev.Flash(t.Context(), i)))
 		must(t, writeAndRead(t.Context(), t, dev, i))
 	}
 	_, err = dev.Open(t.Context(), images[1])
@@ -124,12 +122,8 @@ func TestZephyrRTT(t *testing.T) {
 
 // TestZephyrDebug: an emulated board of Zephyr is debugged from its first instruction.
 func TestZephyrDebug(t *testing.T) {
-	if !drawn.InFull() || os.Getenv("ZEPHYR_BASE") == "" {
-		t.Skip("only in a full run, with a Zephyr in ZEPHYR_BASE (docs/zephyr.md)")
-	}
-	p := generated(t, project.Spec{
-		Board: "zephyr/mps2_an385",
-	})
+	needZephyr(t)
+	p := generated(t, project.Spec{Board: "zephyr/mps2_an385"})
 	i, d := built(t, p), attachedTo(t, p)
 	ctx := testkit.Context(t)
 	var output string

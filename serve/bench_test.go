@@ -3,7 +3,6 @@ package serve_test
 import (
 	"testing"
 
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/serve"
 )
 
@@ -12,9 +11,8 @@ import (
 func BenchmarkCandidate(b *testing.B) {
 	_, address := start(b, serve.Options{Folder: b.TempDir()})
 	for b.Loop() {
-		c := connect(b, address, "client:")
-		c.begin()
-		testkit.Must(b, c.measure([]byte("candidate")))
+		c := beginSession(b, address)
+		must(b, c.measure([]byte("candidate")))
 		c.send(shutdown)
 		c.Close()
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/serve"
 )
@@ -20,9 +19,8 @@ const prompt = 5 * time.Second
 func serveOne(t *testing.T, address, after string) {
 	t.Helper()
 	begun := time.Now()
-	c := connect(t, address, "client:")
-	c.begin()
-	reply := c.call(c.lookUp("echo"), "01000000 01000000 2a00000000000000")
+	c := beginSession(t, address)
+	reply := c.call(c.lookUp("echo"), args(number(42)))
 	if !strings.HasSuffix(reply, "2a00000000000000") {
 		t.Errorf("after %s: %s", after, reply)
 	}
@@ -50,7 +48,7 @@ func TestSilentClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for range drawn.Count(100, 500) {
 				c, err := net.Dial("tcp", address)
-				testkit.Must(t, err)
+				must(t, err)
 				defer c.Close()
 				if _, err := io.WriteString(c, sent); err != nil { // it may be closed already
 					continue
@@ -64,7 +62,7 @@ func TestSilentClients(t *testing.T) {
 		defer close(stop)
 		for range 100 {
 			c, err := net.Dial("tcp", address)
-			testkit.Must(t, err)
+			must(t, err)
 			defer c.Close()
 			go func() {
 				for _, b := range []byte(hello + first) {
@@ -90,8 +88,7 @@ func TestWaitingClients(t *testing.T) {
 			queued <- struct{}{}
 		}
 	}})
-	holder := connect(t, address, "client:")
-	holder.begin()
+	holder := beginSession(t, address)
 	var waiting []client
 	join := func(n int) {
 		for range n {
@@ -105,7 +102,7 @@ func TestWaitingClients(t *testing.T) {
 	join(3)
 	for range 200 {
 		c, err := net.Dial("tcp", address)
-		testkit.Must(t, err)
+		must(t, err)
 		defer c.Close()
 	}
 	join(2)
@@ -129,8 +126,7 @@ func TestWaitingClients(t *testing.T) {
 	}
 	last.Close()
 
-	holder = connect(t, address, "client:")
-	holder.begin()
+	holder = beginSession(t, address)
 	waiting = nil
 	join(64)
 	reason := fmt.Sprintf("%x", "64 clients wait for the board")
@@ -138,8 +134,7 @@ func TestWaitingClients(t *testing.T) {
 		"09000000 01000000 08000000 0100000000000000 78": "05000000 0100000008000000", // TVM 0.21 and later
 		"09000000 01000000 0b000000 0100000000000000 78": "05000000 010000000b000000", // earlier
 	} {
-		refused := connect(t, address, "client:")
-		refused.begin()
+		refused := beginSession(t, address)
 		if reply := refused.request(request); !strings.HasPrefix(reply, exception) || !strings.Contains(reply, reason) {
 			t.Errorf("a client too many: %s", reply)
 		}
@@ -158,8 +153,7 @@ func TestWaitingClients(t *testing.T) {
 	}
 	holder.Close()
 	for begun := time.Now(); ; { // the server notices within an instant that they have left
-		c := connect(t, address, "client:")
-		c.begin()
+		c := beginSession(t, address)
 		if !strings.Contains(c.request("09000000 01000000 08000000 0100000000000000 78"), reason) {
 			break
 		}
@@ -214,8 +208,7 @@ func TestKilledAnywhere(t *testing.T) {
 	b, address := start(t, serve.Options{})
 	for _, name := range []string{"request", "half a request", "reply"} {
 		for n := range drawn.Count(60, 600) {
-			c := connect(t, address, "client:")
-			c.begin()
+			c := beginSession(t, address)
 			requests := []string{alloc, alloc, "03000000" + c.lookUp("array") + "00000000", alloc}
 			for _, r := range requests[:n%len(requests)] {
 				c.request(r)
@@ -230,8 +223,7 @@ func TestKilledAnywhere(t *testing.T) {
 			}
 			c.Close()
 			begun := time.Now()
-			next := connect(t, address, "client:")
-			next.begin()
+			next := beginSession(t, address)
 			if took := time.Since(begun); took > prompt {
 				t.Errorf("killed after a %s: the board was free after %v", name, took)
 			}
@@ -254,12 +246,11 @@ func TestModelSession(t *testing.T) {
 		c := connect(t, address, "client:")
 		c.welcomed("server:")
 		_, err := c.Write(packet)
-		testkit.Must(t, err)
+		must(t, err)
 		return c
 	}
 	for _, archive := range []string{"good", "good " + strings.Repeat("x", 3<<20)} {
-		holder := connect(t, address, "client:")
-		holder.begin()
+		holder := beginSession(t, address)
 		received := make(chan client)
 		go func() { received <- begin(archive) }()
 		select {
@@ -272,13 +263,12 @@ func TestModelSession(t *testing.T) {
 		c.served()
 		library := c.lookUp("runtime.SystemLib")
 		freed, err := result(c.call(library, args()))
-		testkit.Must(t, err)
+		must(t, err)
 		m, err := result(c.call(library, args()))
-		testkit.Must(t, err)
+		must(t, err)
 		c.request("0a000000" + args("04000000 "+freed)) // by the first of two modules of the client
-		_, err = result(c.call(c.lookUp("runtime.RPCTimeEvaluator"), args(module(m), text("main"), number(1), number(0),
-			number(1), number(1), number(0), number(100), number(0), number(1), number(0), text(""))))
-		testkit.Must(t, err)
+		_, err = c.evaluator(m)
+		must(t, err)
 		c.Close()
 		serveOne(t, address, "a session with a model")
 		if last := b.loaded[len(b.loaded)-1]; last != archive {
@@ -297,14 +287,13 @@ func TestModelSession(t *testing.T) {
 // TestHalfClosed: a client that sends no more gets the replies to what it has sent.
 func TestHalfClosed(t *testing.T) {
 	_, address := start(t, serve.Options{})
-	c := connect(t, address, "client:")
-	c.begin()
+	c := beginSession(t, address)
 	array := c.lookUp("array")
 	const calls = 5
 	for range calls {
 		c.send("03000000" + array + "00000000")
 	}
-	testkit.Must(t, c.Conn.(*net.TCPConn).CloseWrite())
+	must(t, c.Conn.(*net.TCPConn).CloseWrite())
 	for n := range calls {
 		if reply := c.reply(); !strings.HasPrefix(reply, "04000000") {
 			t.Fatalf("reply %d of %d: %s", n+1, calls, reply)

@@ -5,10 +5,8 @@ package serve_test
 import (
 	"archive/tar"
 	"bytes"
-	"context"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,11 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/serve"
-	"github.com/boardsmith/boardsmith/tune"
 )
 
 // operator returns an archive with an operator of TVM 0.21 or later, of C.
@@ -35,10 +30,10 @@ int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {
 `
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	testkit.Must(t, w.WriteHeader(&tar.Header{Name: "lib0.c", Mode: 0o644, Size: int64(len(text))}))
+	must(t, w.WriteHeader(&tar.Header{Name: "lib0.c", Mode: 0o644, Size: int64(len(text))}))
 	_, err := w.Write([]byte(text))
-	testkit.Must(t, err)
-	testkit.Must(t, w.Close())
+	must(t, err)
+	must(t, w.Close())
 	return b.Bytes()
 }
 
@@ -48,35 +43,20 @@ type leftovers struct{ processes, files, goroutines, descriptors int }
 func countLeftovers(t *testing.T, folder string) (n leftovers) {
 	t.Helper()
 	tasks, err := filepath.Glob("/proc/self/task/*/children")
-	testkit.Must(t, err)
+	must(t, err)
 	for _, name := range tasks {
 		children, _ := os.ReadFile(name) // the thread may have ended
 		n.processes += len(strings.Fields(string(children)))
 	}
 	open, err := os.ReadDir("/proc/self/fd")
-	testkit.Must(t, err)
+	must(t, err)
 	n.descriptors = len(open)
-	testkit.Must(t, filepath.WalkDir(folder, func(_ string, _ fs.DirEntry, err error) error {
+	must(t, filepath.WalkDir(folder, func(_ string, _ fs.DirEntry, err error) error {
 		n.files++
 		return err
 	}))
 	n.goroutines = runtime.NumGoroutine()
 	return n
-}
-
-// served serves a board until the test ends, and returns the server's address.
-func served(t *testing.T, b serve.Board, folder string) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- serve.Serve(ctx, l, b, serve.Options{Folder: folder}) }()
-	t.Cleanup(func() {
-		cancel()
-		testkit.Must(t, <-done)
-	})
-	return l.Addr().String()
 }
 
 // TestSessions: many sessions with a board leave nothing, and after each the board is free at once, however it ends.
@@ -92,10 +72,7 @@ func TestSessions(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			b, err := tune.OpenBoard(t.Context(), filepath.Join(dir, "firmware"), &device.Desk{}, name, tune.Options{})
-			testkit.Must(t, err)
-			t.Cleanup(func() { testkit.Must(t, b.Close()) })
-			address := served(t, b, dir)
+			address := serveAt(t, openBoard(t, name, dir), "127.0.0.1", serve.Options{Folder: dir})
 			var before leftovers
 			memory := ""
 			fastest := time.Hour // of the sessions after a client that was killed in a call: a busy computer delays some
@@ -128,11 +105,7 @@ func TestSessions(t *testing.T) {
 // TestModulesOfSession: a function of a module is never another module's, however many were loaded after it. Modules
 // that the client frees make room; without room, all are unlinked, and an error says so.
 func TestModulesOfSession(t *testing.T) {
-	dir := t.TempDir()
-	b, err := tune.OpenBoard(t.Context(), filepath.Join(dir, "firmware"), &device.Desk{}, "host", tune.Options{})
-	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Must(t, b.Close()) })
-	c := connect(t, served(t, b, dir), "client:")
+	c := connect(t, serveAt(t, openBoard(t, "host", t.TempDir()), "127.0.0.1", serve.Options{}), "client:")
 	defer c.Close()
 	c.begin()
 	get := c.lookUp("tvm.rpc.server.ModuleGetFunction")
@@ -140,9 +113,9 @@ func TestModulesOfSession(t *testing.T) {
 		t.Helper()
 		body := fmt.Sprintf(`TVMFFIErrorSetRaisedFromCStr("E", "operator %d"); return -1;`, n)
 		m, err := c.loadModule(operator(t, body))
-		testkit.Must(t, err)
+		must(t, err)
 		f, err = result(c.call(get, args(module(m), text("main"), number(1))))
-		testkit.Must(t, err)
+		must(t, err)
 		return m, f
 	}
 	check := func(f, want string) {
@@ -180,13 +153,13 @@ func useBoard(t *testing.T, address string, archives map[string][]byte, n int) (
 	memory = c.call(c.lookUp("boardsmith.memory"), args())
 	switch n % 5 {
 	case 0, 1:
-		testkit.Must(t, c.measure(archives["good"]))
+		must(t, c.measure(archives["good"]))
 		if n%5 == 0 {
 			c.send(shutdown)
 		}
 	case 2:
 		e, err := c.load(archives["endless"])
-		testkit.Must(t, err)
+		must(t, err)
 		c.send("03000000" + e + args())
 		time.Sleep(10 * time.Millisecond)
 	case 3:

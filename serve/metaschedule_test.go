@@ -7,11 +7,9 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/serve"
 	"github.com/boardsmith/boardsmith/tune"
@@ -90,20 +88,19 @@ func serveBoard(t *testing.T, variable, name string) (tracker string) {
 
 func serveBoardAt(t *testing.T, tracker, name string) {
 	t.Helper()
-	var mu sync.Mutex
-	serveAt(t, openBoard(t, name), "127.0.0.1", serve.Options{Key: name, Tracker: tracker, OnEvent: func(e serve.Event) {
-		mu.Lock()
-		defer mu.Unlock()
+	b := openBoard(t, name, t.TempDir())
+	serveAt(t, b, "127.0.0.1", serve.Options{Key: name, Tracker: tracker, OnEvent: func(e serve.Event) {
 		if e.Err != nil {
 			t.Errorf("%s: %v", e.Text, e.Err)
 		}
 	}})
 }
 
-func openBoard(t *testing.T, name string) serve.Place {
+// openBoard opens a board whose firmware is built below a folder.
+func openBoard(t *testing.T, name, dir string) serve.Place {
 	t.Helper()
-	b, err := tune.OpenBoard(t.Context(), filepath.Join(t.TempDir(), "firmware"), &device.Desk{}, name, tune.Options{})
-	testkit.Must(t, err)
+	b, err := tune.OpenBoard(t.Context(), filepath.Join(dir, "firmware"), &device.Desk{}, name, tune.Options{})
+	must(t, err)
 	return b
 }
 
@@ -118,7 +115,7 @@ func TestRate(t *testing.T) {
 	own := freePort(t, host)
 	server, _ := tvmCommand(t.Context(), t, todays, "-m", "tvm.exec.rpc_server", "--host="+host, "--port="+own,
 		"--port-end="+next(own), "--tracker="+host+":"+port, "--key=tvm")
-	testkit.Must(t, server.Start())
+	must(t, server.Start())
 	defer func() {
 		_ = server.Cancel()
 		_ = server.Wait()

@@ -105,7 +105,7 @@ func startPlace(t *testing.T, key string) (*placeBoard, *trackertest.Tracker) {
 func dial(t *testing.T, k *trackertest.Tracker, key string) *boardclient.Client {
 	t.Helper()
 	c, err := boardclient.Dial(t.Context(), k.Address(), key, 1)
-	testkit.Must(t, err)
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -114,12 +114,12 @@ func dial(t *testing.T, k *trackertest.Tracker, key string) *boardclient.Client 
 func exchange(t *testing.T, l transport.Link, text string) {
 	t.Helper()
 	ctx := testkit.Context(t)
-	testkit.Must(t, l.Write(ctx, []byte(text)))
+	must(t, l.Write(ctx, []byte(text)))
 	var got []byte
 	buf := make([]byte, 7)
 	for len(got) < 2*len(text) {
 		n, err := l.Read(ctx, buf)
-		testkit.Must(t, err)
+		must(t, err)
 		got = append(got, buf[:n]...)
 	}
 	if len(text) <= 100 && string(got) != text+text {
@@ -137,16 +137,13 @@ func TestPlace(t *testing.T) {
 	_, err := c.Link(ctx)
 	wantError(t, err, failure.Config)
 	_, err = c.Prepare(ctx, []byte("x"), []byte("bad"))
-	if failure.Of(err) != failure.Flash || err.Error() != "sector 7[2J is worn" ||
-		failure.Next(err) != "use Desk.Reflash=true" {
-		t.Errorf("a bad image: %v, class %s, %s", err, failure.Of(err), failure.Next(err))
-	}
+	wantError(t, err, failure.Flash, "sector 7[2J is worn", "use Desk.Reflash=true")
 	big := strings.Repeat("i", 5<<20)
 	if n, err := c.Prepare(ctx, []byte("d"), []byte(big)); string(n) != "1" || err != nil || b.images[0] != "d"+big {
 		t.Fatalf("Prepare: %s, %v", n, err)
 	}
 	first, err := c.Link(ctx)
-	testkit.Must(t, err)
+	must(t, err)
 	exchange(t, first, "hello")
 	exchange(t, first, strings.Repeat("0123456789", 20000))
 	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
@@ -159,16 +156,16 @@ func TestPlace(t *testing.T) {
 	read := make(chan error)
 	go func() { _, err := first.Read(ctx, make([]byte, 1)); read <- err }()
 	time.Sleep(20 * time.Millisecond)
-	testkit.Must(t, first.Close())
+	must(t, first.Close())
 	if err := <-read; !errors.Is(err, transport.ErrClosed) {
 		t.Errorf("a read of a closed link: %v", err)
 	}
-	testkit.Must(t, c.Reset(ctx, 2))
+	must(t, c.Reset(ctx, 2))
 	second, err := c.Link(ctx)
-	testkit.Must(t, err)
-	testkit.Must(t, second.Write(ctx, []byte("old")))
+	must(t, err)
+	must(t, second.Write(ctx, []byte("old")))
 	third, err := c.Link(ctx)
-	testkit.Must(t, err)
+	must(t, err)
 	exchange(t, third, "new")
 	if _, err := second.Read(ctx, make([]byte, 1)); !errors.Is(err, transport.ErrClosed) || b.open.Load() != 1 {
 		t.Errorf("the link before: %v, %d are open", err, b.open.Load())
@@ -176,17 +173,17 @@ func TestPlace(t *testing.T) {
 	// The board's link ends.
 	b.end <- failure.Errorf(failure.Boot, "the kiln is cold")
 	_, err = third.Read(ctx, make([]byte, 1))
-	if !errors.Is(err, transport.ErrClosed) || failure.Of(err) != failure.Boot || err.Error() != "the kiln is cold" {
-		t.Errorf("a link that has ended: %v, class %s", err, failure.Of(err))
+	if wantError(t, err, failure.Boot, "the kiln is cold"); !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("a link that has ended: %v", err)
 	}
 	last, err := c.Link(ctx)
-	testkit.Must(t, err)
+	must(t, err)
 	exchange(t, last, "warm")
 	if len(b.resets) != 1 || b.resets[0] != 2 {
 		t.Errorf("resets: %v", b.resets)
 	}
 	// The end of the connection frees the board for the next client.
-	testkit.Must(t, c.Close())
+	must(t, c.Close())
 	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		b.mu.Lock()
 		released := b.released
@@ -208,29 +205,17 @@ func TestPlace(t *testing.T) {
 func TestPlaceForTVM(t *testing.T) {
 	b := &placeBoard{board: &board{t: t, entered: make(chan struct{}, 1)}, end: make(chan error)}
 	address := serveAt(t, b, "127.0.0.1", serve.Options{})
-	text := func(s string) string { return fmt.Sprintf("%016x%x", swap(len(s)), s) }
-	lookUp := func(c client, name string) string {
-		return c.request("09000000 01000000 08000000" + text(name))
-	}
-	c := connect(t, address, "client:")
-	c.begin()
-	if reply := lookUp(c, "echo"); strings.HasPrefix(reply, "05") {
-		t.Errorf("TVM's lookup: %s", reply)
-	}
-	reset := lookUp(c, "boardsmith.place.reset")
-	handle := reset[len(reset)-16:]
-	if reply := c.request("03000000" + handle + "01000000 01000000 0300000000000000"); strings.HasPrefix(reply, "05") {
+	c := beginSession(t, address)
+	c.lookUp("echo")
+	if reply := c.call(c.lookUp("boardsmith.place.reset"), args(number(3))); strings.HasPrefix(reply, "05") {
 		t.Errorf("reset: %s", reply)
 	}
-	if reply := lookUp(c, "fail"); !strings.HasPrefix(reply, "05") {
+	if reply := c.request("09000000" + args(text("fail"))); !strings.HasPrefix(reply, "05") {
 		t.Errorf("TVM's lookup on a board with other firmware: %s", reply)
 	}
 	c.Close()
-	c = connect(t, address, "client:")
-	c.begin()
-	if reply := lookUp(c, "echo"); strings.HasPrefix(reply, "05") {
-		t.Errorf("TVM's lookup in the next session: %s", reply)
-	}
+	c = beginSession(t, address)
+	c.lookUp("echo")
 }
 
 // TestPlaceRefusals dials servers whose boards are no places, and some that send anything.
@@ -240,7 +225,7 @@ func TestPlaceRefusals(t *testing.T) {
 	_, err := dial(t, k, "plain").Describe(t.Context())
 	wantError(t, err, failure.Config, "cannot run on this board")
 	other, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	must(t, err)
 	defer other.Close()
 	go func() {
 		if c, err := other.Accept(); err == nil {
@@ -286,7 +271,7 @@ func sender(t *testing.T, text string) (port int) {
 	var data []byte
 	fmt.Sscanf(strings.ReplaceAll(text, " ", ""), "%x", &data)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		c, err := l.Accept()

@@ -14,7 +14,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardclient"
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/serve"
 )
 
@@ -29,7 +28,7 @@ func TestPlaceAtTVMsTracker(t *testing.T) {
 			tracker := net.JoinHostPort(host, port)
 			cmd, out := tvmCommand(t.Context(), t, variable, "-m", "tvm.exec.rpc_server", "--host="+host, "--port="+own,
 				"--port-end="+next(own), "--tracker="+tracker, "--key=stock")
-			testkit.Must(t, cmd.Start())
+			must(t, cmd.Start())
 			defer func() {
 				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 				_ = cmd.Wait()
@@ -44,22 +43,22 @@ func TestPlaceAtTVMsTracker(t *testing.T) {
 				}
 			}
 			c, err := boardclient.Dial(t.Context(), tracker, "kiln", 1)
-			testkit.Must(t, err)
+			must(t, err)
 			defer c.Close()
 			_, err = c.Prepare(t.Context(), nil, []byte("image"))
-			testkit.Must(t, err)
+			must(t, err)
 			l, err := c.Link(t.Context())
-			testkit.Must(t, err)
+			must(t, err)
 			exchange(t, l, "hello")
 			// A client that waits until its context ends leaves nothing that the next one would wait for.
 			short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
 			_, err = boardclient.Dial(short, tracker, "kiln", 1)
 			wantError(t, err, failure.Timeout)
-			testkit.Must(t, c.Close())
+			must(t, c.Close())
 			c, err = boardclient.Dial(t.Context(), tracker, "kiln", 1)
-			testkit.Must(t, err)
-			testkit.Must(t, c.Close())
+			must(t, err)
+			must(t, c.Close())
 		})
 	}
 }
@@ -77,7 +76,7 @@ func TestPriority(t *testing.T) {
 			b := &placeBoard{board: &board{t: t}, end: make(chan error)}
 			serveAt(t, b, host, serve.Options{Key: key, Tracker: tracker})
 			holder, err := boardclient.Dial(t.Context(), tracker, key, 1)
-			testkit.Must(t, err)
+			must(t, err)
 			priorities := []int{1, 2, 1, 3, 2}
 			served := make(chan int, len(priorities))
 			for n, priority := range priorities {
@@ -94,7 +93,7 @@ func TestPriority(t *testing.T) {
 				}()
 				awaitPending(t, tracker, key, n+1)
 			}
-			testkit.Must(t, holder.Close())
+			must(t, holder.Close())
 			var order []int
 			for range priorities {
 				order = append(order, <-served)
@@ -114,8 +113,8 @@ func awaitPending(t *testing.T, tracker, key string, n int) {
 	}
 	for range 600 {
 		reply, err := ask(t.Context(), tracker, "[6]")
-		testkit.Must(t, err)
-		testkit.Must(t, json.Unmarshal(reply, &[]any{new(int), &summary}))
+		must(t, err)
+		must(t, json.Unmarshal(reply, &[]any{new(int), &summary}))
 		if summary.Queues[key].Pending == n {
 			return
 		}
@@ -129,7 +128,7 @@ func awaitKeys(t *testing.T, tracker string, keys ...string) {
 	t.Helper()
 	for range 600 {
 		all, err := boardclient.Keys(t.Context(), tracker)
-		testkit.Must(t, err)
+		must(t, err)
 		missing := 0
 		for _, key := range keys {
 			if all[key] == 0 {

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/serve"
 )
@@ -42,7 +41,7 @@ func newComputer(t *testing.T, n int) *computer {
 	c.ip("-n " + name + " address add " + c.own + "/30 dev eth0")
 	c.ip("-n " + name + " link set eth0 up")
 	namespace, err := os.Open("/run/netns/" + name)
-	testkit.Must(t, err)
+	must(t, err)
 	t.Cleanup(func() { namespace.Close() })
 	c.namespace = namespace
 	return c
@@ -61,11 +60,11 @@ func (c *computer) run(f func()) {
 	c.t.Helper()
 	runtime.LockOSThread()
 	this, err := os.Open("/proc/thread-self/ns/net")
-	testkit.Must(c.t, err)
+	must(c.t, err)
 	defer this.Close()
-	testkit.Must(c.t, unix.Setns(int(c.namespace.Fd()), unix.CLONE_NEWNET))
+	must(c.t, unix.Setns(int(c.namespace.Fd()), unix.CLONE_NEWNET))
 	defer func() {
-		testkit.Must(c.t, unix.Setns(int(this.Fd()), unix.CLONE_NEWNET))
+		must(c.t, unix.Setns(int(this.Fd()), unix.CLONE_NEWNET))
 		runtime.UnlockOSThread()
 	}()
 	f()
@@ -98,7 +97,7 @@ func TestPowerLoss(t *testing.T) {
 		far.losePower()
 		lost = append(lost, time.Now())
 		next := connect(t, address, "client:")
-		testkit.Must(t, next.SetDeadline(time.Now().Add(time.Minute)))
+		must(t, next.SetDeadline(time.Now().Add(time.Minute)))
 		next.wait()
 		waiting = append(waiting, next)
 	}
@@ -119,17 +118,17 @@ func TestSlowClient(t *testing.T) {
 	t.Parallel()
 	_, address := start(t, serve.Options{})
 	c := connect(t, address, "client:")
-	testkit.Must(t, c.SetDeadline(time.Now().Add(2*time.Minute)))
+	must(t, c.SetDeadline(time.Now().Add(2*time.Minute)))
 	c.begin()
 	download := c.lookUp("tvm.rpc.server.download")
 	_, err := result(c.call(c.lookUp("tvm.rpc.server.upload"), args(text("x"), blob(make([]byte, 30<<20)))))
-	testkit.Must(t, err)
+	must(t, err)
 	c.send("03000000" + download + args(text("x")))
 	var length uint64
-	testkit.Must(t, binary.Read(c, binary.LittleEndian, &length))
+	must(t, binary.Read(c, binary.LittleEndian, &length))
 	time.Sleep(10 * time.Second) // the reply is longer than what the systems buffer
 	_, err = io.CopyN(io.Discard, c, int64(length))
-	testkit.Must(t, err)
+	must(t, err)
 	time.Sleep(20 * time.Second)
 	c.lookUp("echo")
 }

@@ -80,7 +80,5 @@ func TestSessionLimits(t *testing.T) {
 	if err := u.write("another", make([]byte, fileCost)); err == nil {
 		t.Error("the uploads are beyond the limit")
 	}
-	if err := u.remove(); err != nil {
-		t.Error(err)
-	}
+	must(t, u.remove())
 }

@@ -10,8 +10,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -30,7 +28,10 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-var wantError = testkit.WantError
+var (
+	must      = testkit.Must
+	wantError = testkit.WantError
+)
 
 // A board is a serve.Board of a simulated device, which restarts when its session is broken. Archives are texts: "new
 // session" replaces the firmware, "endless" loads until ctx ends, those that begin with "bad" fail, and with "dies" end
@@ -56,19 +57,17 @@ func (b *board) Open(ctx context.Context) (*rpc.Session, error) {
 	}
 	b.opened++
 	running, stop := context.WithCancel(context.Background())
-	endless := func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
-		b.entered <- struct{}{}
-		<-running.Done()
-		return rpctest.Nothing(), nil
-	}
-	slow := func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
-		b.entered <- struct{}{}
-		time.Sleep(time.Second)
-		return rpctest.Nothing(), nil
+	waits := func(wait func()) rpctest.Func {
+		return func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
+			b.entered <- struct{}{}
+			wait()
+			return rpctest.Nothing(), nil
+		}
 	}
 	d := &rpctest.Device{
 		Globals: map[string]rpctest.Func{
-			"echo": echo, "fail": fail, "endless": endless, "slow": slow, "array": array,
+			"echo": echo, "fail": fail, "array": array,
+			"endless": waits(func() { <-running.Done() }), "slow": waits(func() { time.Sleep(time.Second) }),
 			"tvm.contrib.random.random_fill": func(d *rpctest.Device, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
 				content, err := d.Content(args[0].Tensor)
 				for i := range content {
@@ -162,8 +161,8 @@ func (b *board) drop() {
 }
 
 func echo(_ *rpctest.Device, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
-	if len(args) != 1 {
-		return nil, fmt.Errorf("%d arguments", len(args))
+	if len(args) == 0 {
+		return nil, errors.New("no argument")
 	}
 	return rpctest.Result(args[0]), nil
 }
@@ -196,7 +195,7 @@ func startAt(t testing.TB, host string, o serve.Options) (*board, string) {
 func serveAt(t testing.TB, b serve.Board, host string, o serve.Options) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", host+":0")
-	testkit.Must(t, err)
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- serve.Serve(ctx, l, b, o) }()
@@ -205,7 +204,7 @@ func serveAt(t testing.TB, b serve.Board, host string, o serve.Options) (address
 		if err := <-done; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
-		testkit.Must(t, b.Close())
+		must(t, b.Close())
 	})
 	return l.Addr().String()
 }
@@ -219,12 +218,12 @@ type client struct {
 func connect(t testing.TB, address, key string) client {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
-	testkit.Must(t, err)
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
-	testkit.Must(t, c.SetDeadline(time.Now().Add(20*time.Second)))
+	must(t, c.SetDeadline(time.Now().Add(20*time.Second)))
 	c.Write(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, 0xFF271), uint32(len(key))))
 	_, err = io.WriteString(c, key)
-	testkit.Must(t, err)
+	must(t, err)
 	return client{t, c}
 }
 
@@ -253,6 +252,14 @@ func (c client) begin() {
 	c.served()
 }
 
+// beginSession connects a client and begins its session.
+func beginSession(t testing.TB, address string) client {
+	t.Helper()
+	c := connect(t, address, "client:")
+	c.begin()
+	return c
+}
+
 // wait begins a session, and does not await the board.
 func (c client) wait() {
 	c.t.Helper()
@@ -278,7 +285,7 @@ func (c client) request(packet string) string {
 func (c client) send(packet string) {
 	c.t.Helper()
 	_, err := c.Write(encode(packet))
-	testkit.Must(c.t, err)
+	must(c.t, err)
 }
 
 // encode returns a packet that is given in hexadecimal, without its length.
@@ -298,14 +305,14 @@ func (c client) reply() string {
 	}
 	body := make([]byte, binary.LittleEndian.Uint64(head))
 	_, err := io.ReadFull(c, body)
-	testkit.Must(c.t, err)
+	must(c.t, err)
 	return fmt.Sprintf("%x %x", body[:4], body[4:])
 }
 
 // lookUp returns the handle of a global function, in hexadecimal.
 func (c client) lookUp(name string) string {
 	c.t.Helper()
-	reply := c.request(fmt.Sprintf("09000000 01000000 08000000 %02x00000000000000 %x", len(name), name))
+	reply := c.request("09000000" + args(text(name)))
 	head, handle, ok := strings.Cut(reply, "0100000004000000")
 	if !ok || head != "04000000 " {
 		c.t.Fatalf("looking up %s: %s", name, reply)
@@ -359,6 +366,12 @@ func (c client) load(archive []byte) (evaluator string, err error) {
 	if err != nil {
 		return "", err
 	}
+	return c.evaluator(m)
+}
+
+// evaluator returns the time evaluator of a module.
+func (c client) evaluator(m string) (string, error) {
+	c.t.Helper()
 	return result(c.call(c.lookUp("runtime.RPCTimeEvaluator"), args(module(m), text("main"), number(1), number(0),
 		number(1), number(1), number(0), number(100), number(0), number(1), number(0), text(""))))
 }
@@ -381,8 +394,7 @@ func TestKilledClient(t *testing.T) {
 		queued int // requests
 		reset  bool
 	}{{0, false}, {1, false}, {5, true}, {1000, false}, {50000, false}, {50000, true}} {
-		first := connect(t, address, "client:")
-		first.begin()
+		first := beginSession(t, address)
 		endless := first.lookUp("endless")
 		second := connect(t, address, "client:")
 		first.send("03000000" + endless + "00000000")
@@ -390,7 +402,7 @@ func TestKilledClient(t *testing.T) {
 		begun := time.Now()
 		_, _ = first.Write(bytes.Repeat(encode(sync), c.queued)) // too many end the connection
 		if c.reset {
-			testkit.Must(t, first.Conn.(*net.TCPConn).SetLinger(0))
+			must(t, first.Conn.(*net.TCPConn).SetLinger(0))
 		}
 		first.Close()
 		second.begin()
@@ -435,8 +447,7 @@ func TestTimeout(t *testing.T) {
 // TestLoadTimeout: a module that takes too long is an error of its own, and does not end the session.
 func TestLoadTimeout(t *testing.T) {
 	_, address := start(t, serve.Options{LoadTimeout: 50 * time.Millisecond})
-	c := connect(t, address, "client:")
-	c.begin()
+	c := beginSession(t, address)
 	_, err := c.load([]byte("endless"))
 	wantError(t, err, "", "compile lib0.c: it took longer than 50ms")
 	if _, err := c.load([]byte("good")); err != nil {
@@ -447,13 +458,12 @@ func TestLoadTimeout(t *testing.T) {
 // TestLongPacket: a client that sends a packet that is too long gets an exception, once it has sent it.
 func TestLongPacket(t *testing.T) {
 	_, address := start(t, serve.Options{MaxUpload: 1 << 20})
-	c := connect(t, address, "client:")
-	c.begin()
+	c := beginSession(t, address)
 	const size = 32 << 20
 	packet := make([]byte, 8+size)
 	binary.LittleEndian.PutUint64(packet, size)
 	_, err := c.Write(packet)
-	testkit.Must(t, err)
+	must(t, err)
 	reply := c.reply()
 	if !strings.HasPrefix(reply, "05000000") || !strings.Contains(reply, fmt.Sprintf("%x", "at most 1048576 are acc")) {
 		t.Errorf("a packet of 32 MiB: %.200s", reply)
@@ -502,27 +512,25 @@ func TestHostilePeers(t *testing.T) {
 			}
 		}
 	}
-	for name, attack := range map[string]func(client){
-		"silence":    func(client) {},
-		"wrong era":  func(c client) { c.begin(); c.request("09000000 01000000 63000000") },
-		"unknown":    send("63000000 00000000", "ffffffff", "04000000 00000000"),
-		"cut short":  send("03000000", "09000000 ffffffff", "07000000 00"),
-		"own handle": send("03000000 ffffffff00005342 00000000", "03000000 0000000000005342 00000000"),
-		"2^63": func(c client) {
+	for _, attack := range []func(client){
+		func(client) {},
+		func(c client) { c.begin(); c.request("09000000 01000000 63000000") },            // of another era
+		send("63000000 00000000", "ffffffff", "04000000 00000000"),                       // unknown
+		send("03000000", "09000000 ffffffff", "07000000 00"),                             // cut short
+		send("03000000 ffffffff00005342 00000000", "03000000 0000000000005342 00000000"), // own handles
+		send(initServer),
+		func(c client) {
 			c.begin()
 			binary.Write(c, binary.LittleEndian, uint64(1)<<63)
 			if reply := c.reply(); !strings.HasPrefix(reply, "05000000") {
 				t.Errorf("a packet of 2^63 bytes: %s", reply)
 			}
 		},
-		"second InitServer": send("02000000 0500000000000000 302e382e30 00000000"),
-		"climbing path": func(c client) {
+		func(c client) {
 			c.begin()
 			upload := c.lookUp("tvm.rpc.server.upload")
 			for _, path := range []string{"../x", "/tmp/serve-climb", "a/../../x", "", ".", strings.Repeat("a/", 200) + "x"} {
-				reply := c.call(upload, fmt.Sprintf("02000000 08000000 %02x%02x000000000000 %x 09000000 0100000000000000 78",
-					len(path)%256, len(path)/256, path))
-				if !strings.HasPrefix(reply, "05000000") {
+				if reply := c.call(upload, args(text(path), blob([]byte("x")))); !strings.HasPrefix(reply, "05000000") {
 					t.Errorf("upload of %q: %s", path, reply)
 				}
 			}
@@ -531,10 +539,8 @@ func TestHostilePeers(t *testing.T) {
 		c := connect(t, address, "client:")
 		attack(c)
 		c.Close()
-		next := connect(t, address, "client:")
-		next.begin()
+		next := beginSession(t, address)
 		next.Close()
-		_ = name
 	}
 	for _, hello := range []string{"client:x", "server:", ""} {
 		c := connect(t, address, hello)
@@ -544,7 +550,7 @@ func TestHostilePeers(t *testing.T) {
 		}
 	}
 	c, err := net.Dial("tcp", address)
-	testkit.Must(t, err)
+	must(t, err)
 	io.WriteString(c, "GET / HTTP/1.1\r\n\r\n")
 	if got, _ := io.ReadAll(c); len(got) > 0 {
 		t.Errorf("a browser received % x", got)
@@ -554,27 +560,20 @@ func TestHostilePeers(t *testing.T) {
 // TestReplacedFirmware: a module that replaces the firmware ends what the session had on the board.
 func TestReplacedFirmware(t *testing.T) {
 	b, address := start(t, serve.Options{})
-	c := connect(t, address, "client:")
-	c.begin()
+	c := beginSession(t, address)
 	echo := c.lookUp("echo")
 	if reply := c.request(alloc); !strings.HasPrefix(reply, "04000000 0100000004000000") {
 		t.Fatal(reply)
 	}
 	freed, err := result(c.call(c.lookUp("array"), args()))
-	testkit.Must(t, err)
+	must(t, err)
 	for range 2 { // the second time is no other tensor's
 		c.request("0a000000" + args("04000000 "+freed))
 	}
-	upload := c.lookUp("tvm.rpc.server.upload")
-	c.call(upload, fmt.Sprintf("02000000 08000000 0100000000000000 78 09000000 0b00000000000000 %x", "new session"))
-	load := c.lookUp("tvm.rpc.server.load_module")
-	if reply := c.call(load, "01000000 08000000 0100000000000000 78"); !strings.HasPrefix(reply, "04000000") {
-		t.Fatal(reply)
-	}
-	if reply := c.call(echo, "00000000"); !strings.Contains(reply, fmt.Sprintf("%x", "tensors were lost")) ||
-		!strings.HasSuffix(reply, fmt.Sprintf("%x", "\nload the module before tensors are allocated")) {
-		t.Errorf("call after the firmware was replaced: %s", reply)
-	}
+	_, err = c.loadModule([]byte("new session"))
+	must(t, err)
+	_, err = result(c.call(echo, args()))
+	wantError(t, err, "", "tensors were lost", `\nload the module before tensors are allocated`)
 	if reply := c.request(alloc); !strings.HasPrefix(reply, "05000000") {
 		t.Errorf("allocation after the firmware was replaced: %s", reply)
 	}
@@ -583,68 +582,30 @@ func TestReplacedFirmware(t *testing.T) {
 	}
 }
 
-// TestManySessions: sessions leave no file, no goroutine and no memory on the board.
-func TestManySessions(t *testing.T) {
-	folder := t.TempDir()
-	b, address := start(t, serve.Options{Folder: folder})
-	before := 0
-	for i := range 200 {
-		c := connect(t, address, "client:")
-		c.begin()
-		c.call(c.lookUp("tvm.rpc.server.upload"), "02000000 08000000 0100000000000000 78 09000000 0100000000000000 78")
-		c.request(alloc)
-		if i%2 == 0 {
-			c.send(shutdown)
-		}
-		c.Close()
-		if i == 0 {
-			before = runtime.NumGoroutine()
-		}
-	}
-	last := connect(t, address, "client:") // the session before has ended
-	last.begin()
-	files, err := os.ReadDir(folder)
-	if err != nil || len(files) > 0 {
-		t.Errorf("%d folders were left, %v", len(files), err)
-	}
-	if n := b.live(); n > 0 || b.opened != 1 {
-		t.Errorf("%d tensors were left on a board that was opened %d times", n, b.opened)
-	}
-	if n := runtime.NumGoroutine(); n > before+10 {
-		t.Errorf("%d goroutines after the first session, %d after the last", before, n)
-	}
-}
-
 // TestContexts calls every function of this package with contexts that have ended.
 func TestContexts(t *testing.T) {
 	b := &board{t: t}
 	place, k := startPlace(t, "kiln")
+	stopped := func(call failuretest.Call) failuretest.Call { // of what need not fail
+		return func(ctx context.Context) error { return errors.Join(call(ctx), failure.Stopped(ctx, "called")) }
+	}
 	failuretest.Ended(t, failuretest.Calls{
-		"Board.Open": func(ctx context.Context) error { _, err := b.Open(ctx); return err },
-		"Board.Load": func(ctx context.Context) error { _, err := b.Load(ctx, nil); return err },
-		"Board.Release": func(ctx context.Context) error {
-			return errors.Join(b.Release(ctx), failure.Stopped(ctx, "released"))
-		},
-		"Place.Prepare": func(ctx context.Context) error {
+		"Board.Open": failuretest.Of(b.Open), "Board.Load": failuretest.With(b.Load, nil),
+		"Board.Release": stopped(b.Release), "Place.Link": stopped(failuretest.Of(place.Link)),
+		"Place.Reset": stopped(func(ctx context.Context) error { return place.Reset(ctx, 1) }),
+		"Place.Prepare": stopped(func(ctx context.Context) error {
 			_, err := place.Prepare(ctx, nil, nil)
-			return errors.Join(err, failure.Stopped(ctx, "prepared"))
-		},
-		"Place.Reset": func(ctx context.Context) error {
-			return errors.Join(place.Reset(ctx, 1), failure.Stopped(ctx, "reset"))
-		},
-		"Place.Link": func(ctx context.Context) error {
-			_, err := place.Link(ctx)
-			return errors.Join(err, failure.Stopped(ctx, "linked"))
-		},
-		"Serve": func(ctx context.Context) error {
+			return err
+		}),
+		"Serve": stopped(func(ctx context.Context) error {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
-			testkit.Must(t, err)
-			return errors.Join(serve.Serve(ctx, l, b, serve.Options{}), failure.Stopped(ctx, "served"))
-		},
+			must(t, err)
+			return serve.Serve(ctx, l, b, serve.Options{})
+		}),
 	})
 	failuretest.EndedCalls(t, failuretest.Calls{
 		"Dial": func(ctx context.Context) error { _, err := boardclient.Dial(ctx, k.Address(), "kiln", 1); return err },
-		"Keys": func(ctx context.Context) error { _, err := boardclient.Keys(ctx, k.Address()); return err },
+		"Keys": failuretest.With(boardclient.Keys, k.Address()),
 		"Client.Describe": func(ctx context.Context) error {
 			_, err := dial(t, k, "kiln").Describe(ctx)
 			return err

@@ -68,13 +68,19 @@ func TestTVM(t *testing.T) {
 	for _, variable := range pythons {
 		t.Run(variable, func(t *testing.T) {
 			t.Parallel()
-			b, address := start(t, serve.Options{})
-			host, port, _ := net.SplitHostPort(address)
-			runTVM(t, variable, "testdata/client.py", host, port)
-			if n := b.live(); n != 0 {
-				t.Errorf("%d tensors were not freed", n)
-			}
+			useSimulated(t, variable)
 		})
+	}
+}
+
+// useSimulated uses a simulated board from a Python with TVM.
+func useSimulated(t *testing.T, variable string) {
+	t.Helper()
+	b, address := start(t, serve.Options{})
+	host, port, _ := net.SplitHostPort(address)
+	runTVM(t, variable, "testdata/client.py", host, port)
+	if n := b.live(); n != 0 {
+		t.Errorf("%d tensors were not freed", n)
 	}
 }
 
@@ -113,7 +119,7 @@ func startTracker(t *testing.T, variable, host, port string) (stop func()) {
 	ctx := context.WithoutCancel(t.Context()) // that of a test ends before its cleanups, some of which call stop
 	cmd, out := tvmCommand(ctx, t, variable, "-m", "tvm.exec.rpc_tracker", "--host="+host, "--port="+port,
 		fmt.Sprintf("--port-end=%s", next(port)))
-	testkit.Must(t, cmd.Start())
+	must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
@@ -148,9 +154,9 @@ func startTracker(t *testing.T, variable, host, port string) (stop func()) {
 func freePort(t *testing.T, host string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", host+":0")
-	testkit.Must(t, err)
+	must(t, err)
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	testkit.Must(t, l.Close())
+	must(t, l.Close())
 	return port
 }
 

@@ -3,7 +3,6 @@
 package serve_test
 
 import (
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,15 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
-	"github.com/boardsmith/boardsmith/serve"
 )
 
 // TestPinnedVersions installs the versions of TVM in docs/tvm.md by its commands, and uses a simulated board with each.
 func TestPinnedVersions(t *testing.T) {
 	page, err := os.ReadFile("../docs/tvm.md")
-	testkit.Must(t, err)
+	must(t, err)
 	row := regexp.MustCompile("(?m)^\\| (0\\.\\S+) \\| \\S+ \\| `pip (install [^`]+)` \\|$")
 	rows := row.FindAllStringSubmatch(string(page), -1)
 	if len(rows) < 3 {
@@ -41,12 +38,7 @@ func TestPinnedVersions(t *testing.T) {
 				t.Fatalf("%v: %s", pip, out)
 			}
 			t.Setenv(todays, filepath.Join(folder, "bin", "python"))
-			b, address := start(t, serve.Options{})
-			host, port, _ := net.SplitHostPort(address)
-			runTVM(t, todays, "testdata/client.py", host, port)
-			if n := b.live(); n != 0 {
-				t.Errorf("%d tensors were not freed", n)
-			}
+			useSimulated(t, todays)
 		})
 	}
 }

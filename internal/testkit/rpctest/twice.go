@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -19,41 +20,30 @@ func int32s(v ...int32) []byte {
 	return b
 }
 
+// Twice returns the operator of mlftest.Tiny, and a tensor for it.
+func Twice(t testing.TB, s *rpc.Session) (rpc.Function, *rpc.Tensor) {
+	t.Helper()
+	lib, err := s.SystemLib(t.Context())
+	testkit.Must(t, err)
+	twice, err := lib.Function(t.Context(), "twice")
+	testkit.Must(t, err)
+	dtype, err := ndarray.ParseDType("int32")
+	testkit.Must(t, err)
+	x, err := s.Empty(t.Context(), dtype, []int64{4})
+	testkit.Must(t, err)
+	return twice, x
+}
+
 // CallTwice calls the operator of mlftest.Tiny and checks its answer.
 func CallTwice(t testing.TB, s *rpc.Session) {
 	t.Helper()
 	ctx := t.Context()
-	dtype, err := ndarray.ParseDType("int32")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lib, err := s.SystemLib(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	twice, err := lib.Function(ctx, "twice")
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := s.Empty(ctx, dtype, []int64{4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := s.Empty(ctx, dtype, []int64{4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := in.Write(ctx, int32s(1, -2, 3, 1<<20)); err != nil {
-		t.Fatal(err)
-	}
-	_, err = twice.Call(ctx, in, out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	twice, x := Twice(t, s)
+	testkit.Must(t, x.Write(ctx, int32s(1, -2, 3, 1<<20)))
+	_, err := twice.Call(ctx, x, x)
+	testkit.Must(t, err)
 	got := make([]byte, 16)
-	if err := out.Read(ctx, got); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, x.Read(ctx, got))
 	if !slices.Equal(got, int32s(2, -4, 6, 1<<21)) {
 		t.Errorf("twice answered % x", got)
 	}
