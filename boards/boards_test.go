@@ -182,6 +182,11 @@ func TestBadFiles(t *testing.T) {
 			`x.json:3: memory: region "a" is reserved: init has no effect`,
 		},
 		{
+			"programmer of another's memory", "{" + rest + ",\n\"memory\": [\n" + `{"name": "a", "size": 1024, ` +
+				`"nonvolatile": true, "sectors": [{"count": 1, "size": 1024}], "reserved": true, "programmer": "openocd"}]}`,
+			`x.json:3: memory: region "a" is reserved: programmer has no effect`,
+		},
+		{
 			"nothing to verify", "{" + rest + ",\n\"memory\": [\n" + `{"name": "a", "size": 1024, ` +
 				`"nonvolatile": true, "sectors": [{"count": 1, "size": 1024}], "verify": "firmware"}]}`,
 			`x.json:3: memory[0].verify: it is only for programmer`,

@@ -43,6 +43,7 @@ func TestContradictions(t *testing.T) {
 			"timer of another machine", "cortex-m4f", `"timer": {"kind": "mtime"},`,
 			`4: timer.kind: "mtime" is a timer of riscv`,
 		},
+		{"systick of a RISC-V", "rv32imac", `"timer": {"kind": "systick"},`, `4: timer.kind: "systick" is a timer of arm`},
 		{
 			"timer of the chip", "cortex-m3", `"timer": {"kind": "chip"},`,
 			`4: timer.kind: "chip" is a timer of the chip, and port/cpu/cortexm/time.c counts one`,
