@@ -179,7 +179,26 @@ def pool(g: Graph, node: Node) -> None:
         attributes["pads"] = _same(auto, [max(total, 0) for total in totals])
     if node.output(1):
         raise node.refuse("the indices of the largest elements are not supported: leave the second output out")
-    g.add(node.op, *node.inputs, to=node.output(0), **attributes)
+    x = node.input(0)
+    if node.op == "Conv" and (padded := _zeros_around(g, x)):
+        x, around = padded
+        attributes["pads"] = [a + b for a, b in zip(attributes.get("pads") or [0] * len(around), around)]
+        attributes.pop("auto_pad", None)
+    g.add(node.op, x, *node.inputs[1:], to=node.output(0), **attributes)
+
+
+def _zeros_around(g: Graph, x: str) -> tuple[str, list[int]] | None:
+    """Returns what a Pad puts zeros around, and their numbers at the starts and ends of an image's axes."""
+    pad = next((Node(g.model, n) for n in reversed(g.nodes) if x in n.output), None)
+    if pad is None or pad.op != "Pad" or pad.get("mode", "constant") != "constant":
+        return None
+    numbers, value, axes = (g.constants.get(pad.input(i)) for i in (1, 2, 3))
+    if numbers is None or pad.input(2) and (value is None or value.any()) or pad.input(3) and axes is None:
+        return None
+    rank = len(g.shape(x))
+    around = np.zeros((2, rank), int)
+    around[:, list(range(rank)) if axes is None else axes] = numbers.reshape(2, -1)
+    return (pad.input(0), around[:, 2:].ravel().tolist()) if (around >= 0).all() and not around[:, :2].any() else None
 
 
 def dropout(g: Graph, node: Node) -> None:
