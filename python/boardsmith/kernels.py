@@ -26,6 +26,11 @@ from .plan import DTYPES, byte_size, c_name
 # Allocations of at most this many bytes stay in the kernel, on its stack.
 STACK_BYTES = 64
 
+# So many results are computed side by side, and so many rounds of an inner loop that sums are written as one: the first
+# of these that divides their number.
+ROUNDS = 4, 3, 2
+
+
 def apply(step: Callable[[Any], Any], whole: Any, parts: Mapping[str, Any]) -> Any:
     """Applies a step of TVM to all operators, or refuses the first of the parts that it fails for.
 
@@ -106,20 +111,51 @@ def _accumulate(sch: s_tir.Schedule) -> None:
             consumers = []
             if not _attempt(lambda: consumers.append(sch.cache_write(block, 0, "global"))):
                 continue
-        loops = sch.get_loops(consumers[0])
+        together = _side_by_side(sch, block, consumers[0])
+        loops = sch.get_loops(consumers[0])[:-1 if together else None]
         if not loops or not _attempt(lambda: sch.compute_at(block, loops[-1])):
             continue
         own = sch.get_loops(block)[len(loops):]
-        if own:
+        inner = own[0] if together else None  # spatial loops come before those of the sum
+        if own := own[1:] if together else own:
             own = _outermost_bounds(sch, block, own)
+            if inner is not None:
+                sch.reorder(*own, inner)
+                sch.unroll(inner)
             _attempt(lambda: sch.decompose_reduction(block, own[0]))
+
+
+def _side_by_side(sch: s_tir.Schedule, block: Any, consumer: Any) -> int:
+    """Splits a loop of results that have operands or bounds of padding in common, so that some are computed side by side
+    with one load of these. Returns their number, which is the length of the innermost loop, or 0."""
+    node, loops = sch.get(block), sch.get_loops(consumer)
+    places = [v for v in node.iter_vars if int(v.iter_type) == 0]
+    if [int(v.dom.extent) for v in places] != [int(sch.get(loop).extent) for loop in loops]:
+        return 0
+
+    bounded = _bounded(node)
+    operands = [load for load in nodes(node.body, LOAD) if nodes(load, tirx.Var)]
+    for at, v in enumerate(places):
+        count = next((n for n in ROUNDS if int(v.dom.extent) % n == 0), 0)
+        own = [_depends(load, v.var) for load in operands]
+        if count and any(own) and v.var.name not in bounded and (bounded or not all(own)):
+            outer, inner = sch.split(loops[at], [None, count])
+            sch.reorder(*loops[:at], outer, *loops[at + 1:], inner)
+            sch.unroll(inner)
+            return count
+    return 0
+
+
+def _bounded(node: Any) -> set[str]:
+    """Returns the names of the variables that conditions of inlined padding depend on."""
+    conditions = [call.args[0] for call in nodes(node.body, tvm.ir.Call) if _name(call) == "if_then_else"]
+    return {v.name for condition in conditions for v in nodes(condition, tirx.Var)}
 
 
 def _outermost_bounds(sch: s_tir.Schedule, block: Any, loops: list[Any]) -> list[Any]:
     """Reorders a reduction's loops: those that conditions of inlined padding depend on come first."""
     node = sch.get(block)
-    conditions = [call.args[0] for call in nodes(node.body, tvm.ir.Call) if _name(call) == "if_then_else"]
-    bounded = {v.name for condition in conditions for v in nodes(condition, tirx.Var)}
+    bounded = _bounded(node)
     realize = next(r for r in nodes(sch.get(loops[0]), REALIZE) if r.block.same_as(node))
     used = {x.name for v, value in zip(node.iter_vars, realize.iter_values) if v.var.name in bounded
             for x in nodes(value, tirx.Var)}  # fmt: skip
@@ -204,6 +240,8 @@ def _hoist(stmt: Any) -> Any:
     are serial: there is one core."""
     if isinstance(stmt, tirx.BufferStore):
         return _skip_padding(_started(stmt))
+    if isinstance(stmt, tirx.SeqStmt):
+        return _under_one(list(stmt.seq))
     if not isinstance(stmt, tirx.For):
         return stmt
     body, inside, outside, first, end = stmt.body, [], [], [stmt.min], [stmt.min + stmt.extent]
@@ -218,7 +256,43 @@ def _hoist(stmt: Any) -> Any:
     low, high = functools.reduce(tirx.max, first), functools.reduce(tirx.min, end)
     inner = _under(inside, body)
     kind = tirx.ForKind.SERIAL if stmt.kind == tirx.ForKind.PARALLEL else stmt.kind
+    steps = list(inner.seq) if isinstance(inner, tirx.SeqStmt) else [inner]
+    if len(first) == len(end) == 1 and (together := _rounds(stmt, steps)):
+        return _under(outside, _together(stmt, steps, together))
     return _under(outside, tirx.For(stmt.loop_var, low, high - low, kind, inner, None, stmt.annotations))
+
+
+def _depends(node: Any, var: Any) -> bool:
+    return any(v.same_as(var) for v in nodes(node, tirx.Var))
+
+
+def _rounds(loop: tirx.For, steps: list[Any]) -> int:
+    """Returns how many rounds of an inner loop are written as one; 0 if it does anything but sums."""
+    for step in steps:
+        if not isinstance(step, tirx.BufferStore) or any(_depends(i, loop.loop_var) for i in step.indices):
+            return 0
+        total = tirx.BufferLoad(step.buffer, step.indices)
+        if not any(tvm_ffi.structural_equal(x, total) for x in nodes(step.value, LOAD)):
+            return 0
+    return next((n for n in (ROUNDS if len(steps) == 1 else (2,)) if int(loop.extent) % n == 0), 0)
+
+
+def _together(loop: tirx.For, steps: list[Any], count: int) -> Any:
+    """Returns an inner loop that sums with so many rounds as one, or this one alone if it is all. Each sum is one
+    expression: TVM keeps what it has read of an element over a step that changes it."""
+    var, dtype, rounds = loop.loop_var, _dtype(loop.loop_var), int(loop.extent) // count
+    first = var * count if rounds > 1 else tirx.IntImm(dtype, 0)
+    sums = []
+    for step in steps:
+        total = value = tirx.BufferLoad(step.buffer, step.indices)
+        for at in (first + int(loop.min) + i for i in range(count)):
+            own = _rewrite(step, lambda node, at=at: at if var.same_as(node) else node)
+            own = _rewrite(own, lambda node, so_far=value: so_far if tvm_ffi.structural_equal(node, total) else node)
+            value = own.value
+        sums.append(tirx.BufferStore(step.buffer, value, step.indices))
+    body = tirx.SeqStmt(sums) if len(sums) > 1 else sums[0]
+    bounds = tirx.IntImm(dtype, 0), tirx.IntImm(dtype, rounds)
+    return tirx.For(var, *bounds, tirx.ForKind.SERIAL, body, None, loop.annotations) if rounds > 1 else body
 
 
 def _bound(condition: Any, var: Any, first: list[Any], end: list[Any]) -> bool:
@@ -237,6 +311,15 @@ def _bound(condition: Any, var: Any, first: list[Any], end: list[Any]) -> bool:
     else:
         end.append(rest + 1)  # rest - var >= 0
     return True
+
+
+def _under_one(steps: list[Any]) -> Any:
+    """Returns steps one after the other; a condition that all of them have comes once, before them."""
+    first = steps[0]
+    if all(isinstance(s, tirx.IfThenElse) and s.else_case is None and not nodes(s.condition, LOAD)
+           and tvm_ffi.structural_equal(s.condition, first.condition) for s in steps):  # fmt: skip
+        return tirx.IfThenElse(first.condition, _under_one([s.then_case for s in steps]), None)
+    return tirx.SeqStmt(steps)
 
 
 def _under(conditions: list[Any], stmt: Any) -> Any:

@@ -428,7 +428,7 @@ def _conv(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integer
         each = channels // groups  # results of a group
 
         def product(n: Any, h: Any, v: Any, o: Any) -> Any:
-            c = o if each == 1 and q.shape[3] == 1 else tirx.floordiv(o, each) * q.shape[3] + rc
+            c = rc if groups == 1 else o if each == q.shape[3] == 1 else tirx.floordiv(o, each) * q.shape[3] + rc
             pixel = image[n, h * strides[0] + ry * dilation[0], v * strides[1] + rx * dilation[1], c]
             return te.sum(pixel * w[o, ry, rx, rc].astype("int32"), axis=[ry, rx, rc])
 

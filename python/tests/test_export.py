@@ -126,6 +126,33 @@ class Export(unittest.TestCase):
         self.assertEqual(report.operators, 2)
         self.assertEqual(report.workspace, 6 * 5 * 8 * 4)
 
+    def test_pad(self):
+        """Zeros around an image are the convolution's padding; other values, and zeros between images, stay."""
+        for around, value, operators in (((0, 0, 1, 2, 0, 0, 3, 0), 0, 1), ((0, 0, 1, 1, 0, 0, 1, 1), 2, 2),
+                                         ((0, 1, 0, 0, 0, 0, 0, 0), 0, 2), ((0, 0, 1, 0, 0, 0, -1, 0), 0, 2)):
+            n = networks.Network("pad", x=(1, 2, 6, 5))
+            h = n.add("Pad", "x", n.constant(np.array(around, np.int64)), n.constant(np.float32(value)))
+            w = n.weight(4, 2 + around[1], 3, 3)
+            model = n.model(n.add("Conv", h, w, kernel_shape=[3, 3], pads=[1, 0, 0, 1], strides=[1, 2]))
+            report = boardsmith.frontends.export_onnx(model, self.path)
+            self.assertTrue(report.verdict.verified or min(around) < 0, report.verdict)  # which the evaluator lacks
+            self.assertEqual(report.operators, operators, around)
+
+    def test_side_by_side(self):
+        """Results that have operands or padding in common are summed side by side, in rounds of as many as divide both."""
+        for channels, filters, group, sums in ((8, 8, 1, 4), (3, 6, 1, 3), (4, 10, 1, 2), (4, 7, 1, 1), (6, 6, 6, 3)):
+            n = networks.Network("sums", x=(1, channels, 5, 5))
+            boardsmith.frontends.export_onnx(n.model(n.conv("x", channels, filters, group=group)), self.path)
+            source = self.members()["./codegen/host/src/net_lib1.c"]
+            self.assertIn(f"_ptr[{sums}];", source, (channels, filters, group))
+
+    def test_rounds(self):
+        """A sum over several elements is one expression: TVM would read its old value for each of two."""
+        n = networks.Network("rounds", x=(1, 3, 8, 6))
+        h = n.add("MaxPool", "x", kernel_shape=[2, 3], strides=[2, 3])
+        report = boardsmith.frontends.export_onnx(n.model(n.add("ReduceSum", h, n.constant(np.array([2])))), self.path)
+        self.assertTrue(report.verdict.verified, report.verdict)
+
     def test_names(self):
         """Tensors keep their names and order, and have shapes in the metadata."""
         n = networks.Network("names", **{"b": (2, 3), "a": (2, 3)})
