@@ -126,8 +126,8 @@ def _accumulate(sch: s_tir.Schedule) -> None:
 
 
 def _side_by_side(sch: s_tir.Schedule, block: Any, consumer: Any) -> int:
-    """Splits a loop of results that have operands or bounds of padding in common, so that some are computed side by side
-    with one load of these. Returns their number, which is the length of the innermost loop, or 0."""
+    """Splits a loop of results that have operands or bounds of padding in common, so that some are computed side by
+    side with one load of these. Returns their number, which is the length of the innermost loop, or 0."""
     node, loops = sch.get(block), sch.get_loops(consumer)
     places = [v for v in node.iter_vars if int(v.iter_type) == 0]
     if [int(v.dom.extent) for v in places] != [int(sch.get(loop).extent) for loop in loops]:

@@ -139,7 +139,7 @@ class Export(unittest.TestCase):
             self.assertEqual(report.operators, operators, around)
 
     def test_side_by_side(self):
-        """Results that have operands or padding in common are summed side by side, in rounds of as many as divide both."""
+        """Results that have operands or padding in common are summed side by side, as many as divide their number."""
         for channels, filters, group, sums in ((8, 8, 1, 4), (3, 6, 1, 3), (4, 10, 1, 2), (4, 7, 1, 1), (6, 6, 6, 3)):
             n = networks.Network("sums", x=(1, channels, 5, 5))
             boardsmith.frontends.export_onnx(n.model(n.conv("x", channels, filters, group=group)), self.path)
