@@ -41,8 +41,8 @@ func budgeted(budgets *[]int64) *rpctest.Device {
 }
 
 func callOnce(ctx context.Context, t *testing.T, s *rpc.Session, name string) error {
-	f := valueOf[rpc.Function](t)(valueOf[rpc.Module](t)(s.SystemLib(ctx)).Function(ctx, name))
-	_, err := f.Call(ctx)
+	m := valueOf[rpc.Module](t)(s.SystemLib(ctx))
+	_, err := valueOf[rpc.Function](t)(m.Function(ctx, name)).Call(ctx)
 	return err
 }
 
@@ -163,7 +163,7 @@ func TestCallsWorkWithoutBudgets(t *testing.T) {
 	d := device()
 	s := opened(t, d, rpc.Options{})
 	ctx := testkit.Context(t)
-	f := valueOf[rpc.Function](t)(s.Function(ctx, "echo"))
+	f := global(t, s, "echo")
 	for i := range 3 {
 		if got, err := f.Call(ctx, i); err != nil || got != int64(i) {
 			t.Errorf("got %v, %v", got, err)

@@ -33,12 +33,7 @@ func use(t *testing.T) used {
 	}
 	s := open(t, d, nil)
 	t.Cleanup(func() { close(release) }) // before open's deadline, which waits for the device
-	ctx := testkit.Context(t)
-	u := used{Session: s, lib: valueOf[rpc.Module](t)(s.SystemLib(ctx))}
-	u.slow = valueOf[rpc.Function](t)(s.Function(ctx, "slow"))
-	u.negate = valueOf[rpc.Function](t)(u.lib.Function(ctx, "negate"))
-	u.tensor = valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{4}))
-	return u
+	return used{s, library(t, s), operator(t, s, "negate"), global(t, s, "slow"), empty(t, s, 4)}
 }
 
 // TestContexts calls every function of this package with contexts that end before and during the call.
@@ -46,16 +41,11 @@ func TestContexts(t *testing.T) {
 	u := use(t)
 	array := valueOf[*ndarray.Array](t)(ndarray.New(i8, 4))
 	bytes := make([]byte, 4)
-	var device rpc.Transport
-	dial := func() *transport.Session {
-		host, other := transporttest.Pair()
-		go func() { _ = (&rpctest.Device{}).Serve(context.Background(), other) }()
-		s, err := transport.Dial(testkit.Context(t), host, transport.SessionOptions{})
-		must(t, err)
-		t.Cleanup(func() { s.Close() })
-		return s
-	}
-	device = dial()
+	host, other := transporttest.Pair()
+	serve(t, &rpctest.Device{}, other)
+	device, err := transport.Dial(testkit.Context(t), host, transport.SessionOptions{})
+	must(t, err)
+	t.Cleanup(func() { device.Close() })
 	failuretest.Ended(t, failuretest.Calls{
 		"Transport.Send":            func(ctx context.Context) error { return device.Send(ctx, bytes) },
 		"Transport.Recv":            func(ctx context.Context) error { _, err := device.Recv(ctx); return err },
@@ -69,18 +59,12 @@ func TestContexts(t *testing.T) {
 		"Session.Damages":           func(ctx context.Context) error { _, err := u.Damages(ctx); return err },
 		"Session.AcknowledgeDamage": u.AcknowledgeDamage,
 		"Session.SetBudget":         func(ctx context.Context) error { return u.SetBudget(ctx, time.Second) },
-		"Session.Do": func(ctx context.Context) error {
-			_, err := u.Do(ctx, &tvmrpc.Packet{
-				Code: tvmrpc.CodeStreamSync,
-				Args: []tvmrpc.Value{tvmrpc.OnDevice(tvmrpc.CPU), tvmrpc.Opaque(0)},
-			})
-			return err
-		},
-		"Session.Renew":    u.Renew,
-		"Session.TensorAt": func(ctx context.Context) error { _, err := u.TensorAt(ctx, 8, i8, nil); return err },
-		"Tensor.Discard":   u.tensor.Discard,
-		"Session.Close":    func(ctx context.Context) error { return use(t).Close(ctx) },
-		"Module.Function":  func(ctx context.Context) error { _, err := u.lib.Function(ctx, "fail"); return err },
+		"Session.Do":                func(ctx context.Context) error { return ping(ctx, u.Session) },
+		"Session.Renew":             u.Renew,
+		"Session.TensorAt":          func(ctx context.Context) error { _, err := u.TensorAt(ctx, 8, i8, nil); return err },
+		"Tensor.Discard":            u.tensor.Discard,
+		"Session.Close":             func(ctx context.Context) error { return use(t).Close(ctx) },
+		"Module.Function":           func(ctx context.Context) error { _, err := u.lib.Function(ctx, "fail"); return err },
 		"Module.Time": func(ctx context.Context) error {
 			_, err := u.lib.Time(ctx, "negate", rpc.TimeOptions{})
 			return err

@@ -6,8 +6,6 @@ package rpc_test
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -18,7 +16,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/internal/framing"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -62,20 +59,17 @@ func recordSession(ctx context.Context, t *testing.T, p transport.Link) [][]byte
 	link := &spy{Link: unclosed{p}}
 	conn := valueOf[*transport.Session](t)(transport.Dial(ctx, link, transport.SessionOptions{}))
 	s := rpc.New(conn, rpc.Options{})
-	m := valueOf[rpc.Module](t)(s.SystemLib(ctx))
-	negate := valueOf[rpc.Function](t)(m.Function(ctx, "negate"))
+	negate := operator(t, s, "negate")
 	for _, n := range []int{16, 1500, 6000} { // short, and longer than the packet buffer
-		in := valueOf[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{int64(n)}, Data: random(n)}))
-		out := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{int64(n)}))
+		in, out := filled(t, s, random(n)), empty(t, s, n)
 		_, err := negate.Call(ctx, in, out)
 		must(t, err)
-		valueOf[*ndarray.Array](t)(out.Array(ctx))
+		content(t, out)
 	}
-	if _, err := valueOf[rpc.Function](t)(m.Function(ctx, "fail")).Call(ctx, "text", []byte{1, 0xff}, 3.5, nil,
-		i8); err == nil {
+	if _, err := operator(t, s, "fail").Call(ctx, "text", []byte{1, 0xff}, 3.5, nil, i8); err == nil {
 		t.Fatal("fail returned no error")
 	}
-	valueOf[[]float64](t)(m.Time(ctx, "count", rpc.TimeOptions{Number: 2, Repeat: 2}))
+	valueOf[[]float64](t)(library(t, s).Time(ctx, "count", rpc.TimeOptions{Number: 2, Repeat: 2}))
 	return link.messages()
 }
 
@@ -141,40 +135,4 @@ func corruptedRound(ctx context.Context, r *rand.Rand, link transport.Link, requ
 		return err
 	}
 	return shortTrip(ctx, rpc.New(conn, rpc.Options{}), r.Uint64())
-}
-
-// shortTrip sends eight bytes to the device, which negates them.
-func shortTrip(ctx context.Context, s *rpc.Session, value uint64) error {
-	m, err := s.SystemLib(ctx)
-	if err != nil {
-		return err
-	}
-	negate, err := m.Function(ctx, "negate")
-	if err != nil {
-		return err
-	}
-	in, err := s.NewArray(ctx, &ndarray.Array{
-		DType: i8, Shape: []int64{8},
-		Data: binary.LittleEndian.AppendUint64(nil, value),
-	})
-	if err != nil {
-		return err
-	}
-	out, err := s.Empty(ctx, i8, []int64{8})
-	if err != nil {
-		return err
-	}
-	if _, err := negate.Call(ctx, in, out); err != nil {
-		return err
-	}
-	got, err := out.Array(ctx)
-	if err != nil {
-		return err
-	}
-	for i, b := range got.Data {
-		if b != -byte(value>>(8*i)) {
-			return errWrongData
-		}
-	}
-	return errors.Join(in.Free(ctx), out.Free(ctx))
 }

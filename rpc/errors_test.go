@@ -19,7 +19,7 @@ import (
 func TestDeviceErrorKeepsSession(t *testing.T) {
 	ctx := testkit.Context(t)
 	s := open(t, device(), nil)
-	f := valueOf[rpc.Function](t)(s.Function(ctx, "fail"))
+	f := global(t, s, "fail")
 	for range 3 {
 		_, err := f.Call(ctx)
 		var e *rpc.DeviceError
@@ -81,8 +81,7 @@ func TestLeakAdvice(t *testing.T) {
 		return rpctest.Nothing(), nil
 	}
 	s := open(t, &rpctest.Device{Module: map[string]rpctest.Func{"leak": leak}}, nil)
-	m := valueOf[rpc.Module](t)(s.SystemLib(t.Context()))
-	f := valueOf[rpc.Function](t)(m.Function(t.Context(), "leak"))
+	m, f := library(t, s), operator(t, s, "leak")
 	call := func() error { _, err := f.Call(t.Context()); return err }
 	measure := func() error { _, err := m.Time(t.Context(), "leak", rpc.TimeOptions{}); return err }
 	allocate := func() error { _, err := s.Alloc(t.Context(), 16, 16); return err }
@@ -118,16 +117,13 @@ func TestTooLongCallIsNotSent(t *testing.T) {
 			ctx := testkit.Context(t)
 			d.Globals = device().Globals
 			s := open(t, d, nil)
-			f := valueOf[rpc.Function](t)(s.Function(ctx, "echo"))
+			f := global(t, s, "echo")
 			fits := d.Packet - 3 - 8 - 4 - 8 - 4 - 4 - 8
 			if _, err := f.Call(ctx, random(fits)); err != nil {
 				t.Errorf("the longest call: %v", err)
 			}
 			_, err := f.Call(ctx, random(fits+1))
-			if failure.Of(err) != failure.DoesNotFit ||
-				!strings.HasSuffix(err.Error(), fmt.Sprintf(": %d bytes instead of %d", d.Packet+1, d.Packet)) {
-				t.Errorf("a longer one: %v", err)
-			}
+			wantError(t, err, failure.DoesNotFit, fmt.Sprintf(": %d bytes instead of %d", d.Packet+1, d.Packet))
 			if d.Longest != d.Packet {
 				t.Errorf("longest message %d, packets are %d", d.Longest, d.Packet)
 			}

@@ -21,7 +21,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -88,30 +87,19 @@ func startFirmware(t testing.TB, path string) *transport.Process {
 	return p
 }
 
-func session(t testing.TB, link transport.Link) *rpc.Session {
-	t.Helper()
-	s, err := transport.Dial(testkit.Context(t), link, transport.SessionOptions{FrameGap: 50 * time.Millisecond})
-	must(t, err)
-	r := rpc.New(s, rpc.Options{})
-	t.Cleanup(func() { _ = r.Close(testkit.Context(t)) })
-	return r
-}
-
 func TestFirmwareRunsOperators(t *testing.T) {
 	ctx := testkit.Context(t)
-	s := session(t, firmware(t))
-	m := valueOf[rpc.Module](t)(s.SystemLib(ctx))
-	negate := valueOf[rpc.Function](t)(m.Function(ctx, "negate"))
+	s := session(t, firmware(t), rpc.Options{})
+	negate, m := operator(t, s, "negate"), library(t, s)
 	for _, n := range []int{1, 4096, 3 << 20} {
-		in := valueOf[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{int64(n)}, Data: random(n)}))
-		out := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{int64(n)}))
+		in, out := filled(t, s, random(n)), empty(t, s, n)
 		_, err := negate.Call(ctx, in, out)
 		must(t, err)
 		want := random(n)
 		for i := range want {
 			want[i] = -want[i]
 		}
-		if got := valueOf[*ndarray.Array](t)(out.Array(ctx)); !bytes.Equal(got.Data, want) {
+		if !bytes.Equal(content(t, out), want) {
 			t.Errorf("%d bytes: wrong result", n)
 		}
 		if err := errors.Join(in.Free(ctx), out.Free(ctx)); err != nil {
@@ -119,7 +107,7 @@ func TestFirmwareRunsOperators(t *testing.T) {
 		}
 	}
 	var e *rpc.DeviceError
-	if _, err := valueOf[rpc.Function](t)(m.Function(ctx, "fail")).Call(ctx); !errors.As(err, &e) || e.Message != "boom" {
+	if _, err := operator(t, s, "fail").Call(ctx); !errors.As(err, &e) || e.Message != "boom" {
 		t.Errorf("got %v", err)
 	}
 	if _, err := m.Function(ctx, "absent"); !errors.Is(err, rpc.ErrNotFound) {
@@ -133,7 +121,7 @@ func TestFirmwareRunsOperators(t *testing.T) {
 	if slices.Min(samples) <= 0 || len(samples) != 3 {
 		t.Errorf("samples %v", samples)
 	}
-	if n := valueOf[any](t)(valueOf[rpc.Function](t)(m.Function(ctx, "count")).Call(ctx)); n != int64(1+3*5+1) {
+	if n := valueOf[any](t)(operator(t, s, "count").Call(ctx)); n != int64(1+3*5+1) {
 		t.Errorf("timing called it until %v", n)
 	}
 }
@@ -154,7 +142,7 @@ func TestFirmwareSurvivesNoise(t *testing.T) {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 	}
-	if err := roundTrip(testkit.Context(t), session(t, unclosed{p})); err != nil {
+	if err := roundTrip(testkit.Context(t), session(t, unclosed{p}, rpc.Options{})); err != nil {
 		t.Error(err)
 	}
 }
@@ -164,35 +152,25 @@ type unclosed struct{ transport.Link }
 
 func (unclosed) Close() error { return nil }
 
-var errWrongData = errors.New("a tensor came back changed")
-
-func roundTrip(ctx context.Context, s *rpc.Session) error {
-	const n = 40000
-	t, err := s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{n}, Data: random(n)})
-	if err != nil {
-		return err
-	}
-	got, err := t.Array(ctx)
-	if err == nil && !bytes.Equal(got.Data, random(n)) {
-		err = errWrongData
-	}
-	return errors.Join(err, t.Free(ctx))
-}
-
-// The CRC-32 that real firmware computes detects damage that CRC-16 misses.
-func TestFirmwareCRC32DetectsDamage(t *testing.T) {
-	ctx := testkit.Context(t)
-	hits := 0
-	s := session(t, transporttest.Tamper(firmware(t), wholeFrames(transporttest.ToDevice, func(p []byte) {
-		if len(p) > 8000 && hits < 2 {
-			hits++
-			weak(p, 2000)
-		}
-	})))
-	tensor := valueOf[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{8000}, Data: calm(8000)}))
-	if got := valueOf[*ndarray.Array](t)(tensor.Array(ctx)); !bytes.Equal(got.Data, calm(8000)) || hits != 2 ||
-		damages(t, s) != 2 {
-		t.Errorf("%d messages damaged, %d detected", hits, damages(t, s))
+// A copy with damage that CRC-16 does not detect is detected by the CRC-32 that real firmware computes, and repeated,
+// in both directions.
+func TestCRC32DetectsDamageThatCRC16Misses(t *testing.T) {
+	for direction, want := range map[transporttest.Direction]int{transporttest.ToDevice: 1, transporttest.ToHost: 0} {
+		t.Run(fmt.Sprint(direction), func(t *testing.T) {
+			hits := 0
+			s := session(t, transporttest.Tamper(firmware(t), wholeFrames(direction, func(p []byte) {
+				if len(p) > 8000 && hits == 0 {
+					hits++
+					weak(p, 2000)
+				}
+			})), rpc.Options{})
+			if got := content(t, filled(t, s, calm(8000))); !bytes.Equal(got, calm(8000)) || hits != 1 {
+				t.Errorf("%d messages damaged; equal: %t", hits, bytes.Equal(got, calm(8000)))
+			}
+			if damages(t, s) != want {
+				t.Errorf("%d damages, want %d", damages(t, s), want)
+			}
+		})
 	}
 }
 
@@ -213,7 +191,6 @@ func TestFirmwareReportsCutFrame(t *testing.T) {
 		for _, n := range []int{64, 8000} {
 			t.Run(fmt.Sprintf("%s of %d", name, n), func(t *testing.T) {
 				device := firmware(t) // built before the time starts
-				ctx := testkit.Context(t)
 				data := calm(n)
 				copy(data[n/2:], []byte{0xff, 0xff, 0, 0xff, 0xfd})
 				hits := 0
@@ -223,12 +200,9 @@ func TestFirmwareReportsCutFrame(t *testing.T) {
 					}
 					hits++
 					return damage(p)
-				}))
-				tensor := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{int64(n)}))
-				must(t, tensor.Write(ctx, data))
-				got := valueOf[*ndarray.Array](t)(tensor.Array(ctx))
-				if !bytes.Equal(got.Data, data) || hits != 1 {
-					t.Errorf("%d messages damaged; equal: %t", hits, bytes.Equal(got.Data, data))
+				}), rpc.Options{})
+				if got := content(t, filled(t, s, data)); !bytes.Equal(got, data) || hits != 1 {
+					t.Errorf("%d messages damaged; equal: %t", hits, bytes.Equal(got, data))
 				}
 			})
 		}
@@ -239,8 +213,7 @@ func TestFirmwareReportsCutFrame(t *testing.T) {
 func TestKilledFirmwareEndsSession(t *testing.T) {
 	ctx := testkit.Context(t)
 	p := firmware(t)
-	s := session(t, p)
-	f := valueOf[rpc.Function](t)(s.Function(ctx, "runtime.SystemLib"))
+	f := global(t, session(t, p, rpc.Options{}), "runtime.SystemLib")
 	must(t, syscall.Kill(p.PID(), syscall.SIGKILL))
 	var process *transport.ProcessError
 	if _, err := f.Call(ctx); !errors.As(err, &process) || failure.Of(err) != failure.Host {
@@ -255,34 +228,11 @@ func TestKilledFirmwareEndsSession(t *testing.T) {
 func TestResetFirmwareAcceptsNewSession(t *testing.T) {
 	ctx := testkit.Context(t)
 	p := firmware(t)
-	s := session(t, unclosed{p})
-	f := valueOf[rpc.Function](t)(s.Function(ctx, "tvm.testing.reset_server"))
+	f := global(t, session(t, unclosed{p}, rpc.Options{}), "tvm.testing.reset_server")
 	if _, err := f.Call(ctx); !errors.Is(err, transport.ErrTerminated) {
 		t.Errorf("got %v", err)
 	}
-	if err := roundTrip(ctx, session(t, unclosed{p})); err != nil {
+	if err := roundTrip(ctx, session(t, unclosed{p}, rpc.Options{})); err != nil {
 		t.Error(err)
-	}
-}
-
-func BenchmarkEmptyCall(b *testing.B) { benchmarkCalls(b, session(b, firmware(b))) }
-
-// BenchmarkCopy moves a tensor to real firmware and back.
-func BenchmarkCopy(b *testing.B) {
-	ctx := context.Background()
-	s := session(b, firmware(b))
-	const n = 4 << 20
-	tensor := valueOf[*rpc.Tensor](b)(s.Empty(ctx, i8, []int64{n}))
-	data := random(n)
-	for name, move := range map[string]func() error{
-		"write": func() error { return tensor.Write(ctx, data) },
-		"read":  func() error { return tensor.Read(ctx, data) },
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(n)
-			for b.Loop() {
-				must(b, move())
-			}
-		})
 	}
 }

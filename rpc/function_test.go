@@ -20,7 +20,7 @@ import (
 func TestValuesSurviveCall(t *testing.T) {
 	ctx := testkit.Context(t)
 	s := open(t, device(), nil)
-	f := valueOf[rpc.Function](t)(s.Function(ctx, "echo"))
+	f := global(t, s, "echo")
 	for _, c := range []struct{ give, want any }{
 		{nil, nil},
 		{1, int64(1)},
@@ -55,14 +55,13 @@ func TestValuesSurviveCall(t *testing.T) {
 	if got := valueOf[any](t)(f.Call(ctx, f)); got != f {
 		t.Errorf("function: %v", got)
 	}
-	m := valueOf[rpc.Module](t)(s.SystemLib(ctx))
+	m := library(t, s)
 	if got := valueOf[any](t)(f.Call(ctx, m)); got != m {
 		t.Errorf("module: %v", got)
 	}
 	_, err := f.Call(ctx, struct{}{})
 	wantError(t, err, failure.Internal)
-	other := open(t, device(), nil)
-	if _, err := f.Call(ctx, valueOf[rpc.Module](t)(other.SystemLib(ctx))); err == nil {
+	if _, err := f.Call(ctx, library(t, open(t, device(), nil))); err == nil {
 		t.Error("a module of another session was accepted")
 	}
 	if _, err := (rpc.Function{}).Call(ctx); err == nil {
@@ -79,46 +78,33 @@ func TestMissingFunctionIsErrNotFound(t *testing.T) {
 	if _, err := s.Function(ctx, "absent"); !errors.Is(err, rpc.ErrNotFound) || failure.Of(err) != failure.Config {
 		t.Errorf("global: %v", err)
 	}
-	m := valueOf[rpc.Module](t)(s.SystemLib(ctx))
-	if _, err := m.Function(ctx, "absent"); !errors.Is(err, rpc.ErrNotFound) ||
+	if _, err := library(t, s).Function(ctx, "absent"); !errors.Is(err, rpc.ErrNotFound) ||
 		err.Error() != `no function "absent" in the module` {
 		t.Errorf("in the module: %v", err)
 	}
 }
 
-func TestOperatorComputesOnTensors(t *testing.T) {
+// A freed tensor is no argument and cannot be written, and a tensor takes as many bytes as it has.
+func TestTensorsOfCalls(t *testing.T) {
 	ctx := testkit.Context(t)
 	d := device()
 	s := open(t, d, nil)
-	m := valueOf[rpc.Module](t)(s.SystemLib(ctx))
-	f := valueOf[rpc.Function](t)(m.Function(ctx, "negate"))
 	in := valueOf[*rpc.Tensor](t)(s.NewArray(ctx,
 		&ndarray.Array{DType: i8, Shape: []int64{2, 3}, Data: []byte{1, 2, 3, 0xff, 0, 5}}))
 	out := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, in.Shape()))
-	_, err := f.Call(ctx, in, out)
-	must(t, err)
-	got := valueOf[*ndarray.Array](t)(out.Array(ctx))
-	if want := []byte{0xff, 0xfe, 0xfd, 1, 0, 0xfb}; !bytes.Equal(got.Data, want) || got.DType != i8 ||
-		!slices.Equal(got.Shape, []int64{2, 3}) {
-		t.Errorf("got %+v, want % x", got, want)
-	}
 	must(t, in.CopyTo(ctx, out))
-	back := make([]byte, 6)
-	if err := out.Read(ctx, back); err != nil || !bytes.Equal(back, []byte{1, 2, 3, 0xff, 0, 5}) {
-		t.Errorf("copied on the device: % x, %v", back, err)
+	got := valueOf[*ndarray.Array](t)(out.Array(ctx))
+	if !bytes.Equal(got.Data, []byte{1, 2, 3, 0xff, 0, 5}) || got.DType != i8 || !slices.Equal(got.Shape, []int64{2, 3}) {
+		t.Errorf("copied on the device: %+v", got)
 	}
-	for range 2 {
-		if err := in.Free(ctx); err != nil {
-			t.Error(err)
-		}
-	}
-	if _, err := f.Call(ctx, in, out); err == nil {
+	must(t, errors.Join(in.Free(ctx), in.Free(ctx)))
+	if _, err := operator(t, s, "negate").Call(ctx, in, out); err == nil {
 		t.Error("a freed tensor was accepted as an argument")
 	}
-	if err := in.Write(ctx, back); err == nil {
+	if err := in.Write(ctx, got.Data); err == nil {
 		t.Error("a freed tensor was written")
 	}
-	wantError(t, out.Write(ctx, back[1:]), failure.Config)
+	wantError(t, out.Write(ctx, got.Data[1:]), failure.Config)
 	if d.Live() != 1 {
 		t.Errorf("%d allocations left", d.Live())
 	}
@@ -128,7 +114,7 @@ func TestOperatorComputesOnTensors(t *testing.T) {
 func TestNullHandleIsNil(t *testing.T) {
 	device := &switching{fixedAnswer: typed(tvmrpc.TypeFunction, tvmrpc.Opaque(0)), first: returned(tvmrpc.Opaque(5))}
 	s := rpc.New(device, rpc.Options{})
-	f := valueOf[rpc.Function](t)(s.Function(context.Background(), "f"))
+	f := global(t, s, "f")
 	if got, err := f.Call(context.Background()); got != nil || err != nil {
 		t.Errorf("got %v, %v", got, err)
 	}

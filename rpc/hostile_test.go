@@ -31,15 +31,12 @@ func typed(t tvmrpc.TypeCode, args ...tvmrpc.Value) fixedAnswer {
 	return returned(append([]tvmrpc.Value{tvmrpc.Int(int64(t))}, args...)...)
 }
 
+func bytesOf(b []byte) fixedAnswer { return typed(tvmrpc.TypeBytes, tvmrpc.Raw(b)) }
+
 func shape(dims ...int64) *tvmrpc.DLTensor {
 	return &tvmrpc.DLTensor{Device: tvmrpc.CPU, DType: i8, Shape: dims}
 }
 
-func callOf(s *rpc.Session, f rpc.Function) error {
-	_, err := f.Call(context.Background())
-	_ = s
-	return err
-}
 func lookUp(s *rpc.Session) error { _, err := s.Function(context.Background(), "f"); return err }
 func allocate(s *rpc.Session) error {
 	_, err := s.Empty(context.Background(), i8, []int64{1})
@@ -62,9 +59,7 @@ func TestInvalidAnswerEndsSession(t *testing.T) {
 		answer fixedAnswer
 		ask    func(*rpc.Session) error
 	}{
-		"nothing":                 {nil, lookUp},
 		"garbage":                 {fixedAnswer("garbage, and more of it"), lookUp},
-		"empty packet":            {fixedAnswer(make([]byte, 8)), lookUp},
 		"request":                 {encoded(tvmrpc.CodeGetGlobalFunc, tvmrpc.Text("f")), lookUp},
 		"void for a handle":       {returned(tvmrpc.Null()), lookUp},
 		"two handles":             {returned(tvmrpc.Opaque(1), tvmrpc.Opaque(2)), lookUp},
@@ -118,6 +113,11 @@ func (s *switching) Recv(context.Context) ([]byte, error) {
 	return s.fixedAnswer, nil
 }
 
+// afterLookup returns a session with a device that answers so after a function was looked up.
+func afterLookup(answer fixedAnswer) *rpc.Session {
+	return rpc.New(&switching{fixedAnswer: answer, first: returned(tvmrpc.Opaque(5))}, rpc.Options{})
+}
+
 func TestInvalidResultIsProtocolError(t *testing.T) {
 	for name, answer := range map[string]fixedAnswer{
 		"no values":          returned(),
@@ -135,21 +135,15 @@ func TestInvalidResultIsProtocolError(t *testing.T) {
 		"shape overflows":    typed(tvmrpc.TypeNDArray, tvmrpc.TensorOf(shape(1<<40, 1<<40)), tvmrpc.Opaque(1)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := rpc.New(&switching{fixedAnswer: answer, first: returned(tvmrpc.Opaque(5))}, rpc.Options{})
-			f := valueOf[rpc.Function](t)(s.Function(context.Background(), "f"))
-			if err := callOf(s, f); !isProtocol(err) {
-				t.Errorf("got %v", err)
+			if got, err := global(t, afterLookup(answer), "f").Call(t.Context()); !isProtocol(err) {
+				t.Errorf("got %v, %v", got, err)
 			}
 		})
 	}
 	// A tensor with a huge declared size takes no host memory until it is read, and then only what arrives.
-	s := rpc.New(&switching{
-		fixedAnswer: typed(tvmrpc.TypeNDArray, tvmrpc.TensorOf(shape(1<<28)), tvmrpc.Opaque(1)),
-		first:       returned(tvmrpc.Opaque(5)),
-	}, rpc.Options{})
-	f := valueOf[rpc.Function](t)(s.Function(context.Background(), "f"))
-	tensor := valueOf[any](t)(f.Call(context.Background())).(*rpc.Tensor)
-	if _, err := tensor.Array(context.Background()); err == nil {
+	s := afterLookup(typed(tvmrpc.TypeNDArray, tvmrpc.TensorOf(shape(1<<28)), tvmrpc.Opaque(1)))
+	tensor := valueOf[any](t)(global(t, s, "f").Call(t.Context())).(*rpc.Tensor)
+	if _, err := tensor.Array(t.Context()); err == nil {
 		t.Error("a quarter of a gigabyte was read")
 	}
 }
@@ -163,13 +157,7 @@ func TestInvalidWindowIsProtocolError(t *testing.T) {
 		b = binary.LittleEndian.AppendUint64(b, size)
 		return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, 1), alignment)
 	}
-	bytesOf := func(b []byte) fixedAnswer {
-		return typed(tvmrpc.TypeBytes, tvmrpc.Value{Type: tvmrpc.TypeBytes, Data: b})
-	}
-	ask := func(answer fixedAnswer) *rpc.Session {
-		return rpc.New(&switching{fixedAnswer: answer, first: returned(tvmrpc.Opaque(5))}, rpc.Options{})
-	}
-	good, err := ask(bytesOf(window(1, 0x20000000, 4096, 32))).Windows(ctx)
+	good, err := afterLookup(bytesOf(window(1, 0x20000000, 4096, 32))).Windows(ctx)
 	if err != nil || len(good) != 1 || good[0] != (rpc.Window{Base: 0x20000000, Bytes: 4096, Alignment: 32}) {
 		t.Errorf("a window: %v, %v", good, err)
 	}
@@ -187,7 +175,7 @@ func TestInvalidWindowIsProtocolError(t *testing.T) {
 		"beyond all memory": bytesOf(window(1, 1<<63, 1<<63+32, 32)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := ask(answer).Windows(ctx); !isProtocol(err) {
+			if got, err := afterLookup(answer).Windows(ctx); !isProtocol(err) {
 				t.Errorf("%v, %v", got, err)
 			}
 		})
@@ -195,7 +183,7 @@ func TestInvalidWindowIsProtocolError(t *testing.T) {
 	for name, answer := range map[string]fixedAnswer{
 		"a number": typed(tvmrpc.TypeInt, tvmrpc.Int(1)), "counts of no samples": bytesOf([]byte{1}),
 	} {
-		if got, err := ask(answer).TimedInterrupts(ctx); !isProtocol(err) {
+		if got, err := afterLookup(answer).TimedInterrupts(ctx); !isProtocol(err) {
 			t.Errorf("interrupts, %s: %v, %v", name, got, err)
 		}
 	}
@@ -218,28 +206,24 @@ func (s *script) Recv(ctx context.Context) ([]byte, error) {
 
 // Samples that are not what was asked for are a protocol error, which ends the session.
 func TestInvalidSamplesEndSession(t *testing.T) {
-	bytesOf := func(b []byte) fixedAnswer {
-		return typed(tvmrpc.TypeBytes, tvmrpc.Value{Type: tvmrpc.TypeBytes, Data: b})
-	}
 	handle, evaluator := returned(tvmrpc.Opaque(5)), typed(tvmrpc.TypeFunction, tvmrpc.Opaque(7))
 	for name, c := range map[string]struct {
-		answers []fixedAnswer
-		good    bool
+		evaluator, samples fixedAnswer
+		good               bool
 	}{
-		"two samples":    {[]fixedAnswer{handle, evaluator, bytesOf(make([]byte, 16))}, true},
-		"one sample":     {[]fixedAnswer{handle, evaluator, bytesOf(make([]byte, 8))}, false},
-		"three samples":  {[]fixedAnswer{handle, evaluator, bytesOf(make([]byte, 24))}, false},
-		"no samples":     {[]fixedAnswer{handle, evaluator, bytesOf(nil)}, false},
-		"a number":       {[]fixedAnswer{handle, evaluator, typed(tvmrpc.TypeInt, tvmrpc.Int(16))}, false},
-		"nothing":        {[]fixedAnswer{handle, evaluator, typed(tvmrpc.TypeNull, tvmrpc.Null())}, false},
-		"not a function": {[]fixedAnswer{handle, bytesOf(make([]byte, 16))}, false},
-		"no function":    {[]fixedAnswer{handle, typed(tvmrpc.TypeNull, tvmrpc.Null())}, false},
+		"two samples":    {evaluator, bytesOf(make([]byte, 16)), true},
+		"one sample":     {evaluator, bytesOf(make([]byte, 8)), false},
+		"three samples":  {evaluator, bytesOf(make([]byte, 24)), false},
+		"a number":       {evaluator, typed(tvmrpc.TypeInt, tvmrpc.Int(16)), false},
+		"nothing":        {evaluator, typed(tvmrpc.TypeNull, tvmrpc.Null()), false},
+		"not a function": {bytesOf(make([]byte, 16)), nil, false},
+		"no function":    {typed(tvmrpc.TypeNull, tvmrpc.Null()), nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
-			library := []fixedAnswer{handle, typed(tvmrpc.TypeModule, tvmrpc.Opaque(3))}
-			s := rpc.New(&script{answers: append(library, c.answers...)}, rpc.Options{})
-			got, err := valueOf[rpc.Module](t)(s.SystemLib(ctx)).Time(ctx, "f", rpc.TimeOptions{Repeat: 2})
+			module := typed(tvmrpc.TypeModule, tvmrpc.Opaque(3))
+			s := rpc.New(&script{answers: []fixedAnswer{handle, module, handle, c.evaluator, c.samples}}, rpc.Options{})
+			got, err := library(t, s).Time(ctx, "f", rpc.TimeOptions{Repeat: 2})
 			if c.good {
 				if err != nil || len(got) != 2 {
 					t.Errorf("%v, %v", got, err)

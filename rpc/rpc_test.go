@@ -13,7 +13,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -26,10 +25,8 @@ func TestCloseFreesNewestFirst(t *testing.T) {
 		return rpctest.HandleResult(tvmrpc.TypeModule, 0x8001), nil
 	}
 	s := open(t, d, nil)
-	f := valueOf[rpc.Function](t)(s.Function(ctx, "echo"))
-	mk := valueOf[rpc.Function](t)(s.Function(ctx, "make"))
-	tensor := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{3}))
-	valueOf[any](t)(mk.Call(ctx))
+	f, tensor := global(t, s, "echo"), empty(t, s, 3)
+	valueOf[any](t)(global(t, s, "make").Call(ctx))
 	valueOf[any](t)(f.Call(ctx, tensor))
 	array := valueOf[any](t)(f.Call(ctx, tensor)).(*rpc.Tensor)
 	must(t, array.Write(ctx, []byte{1, 2, 3}))
@@ -54,7 +51,7 @@ func TestTimeoutEndsSession(t *testing.T) {
 	}
 	s := open(t, d, nil)
 	defer close(release)
-	f := valueOf[rpc.Function](t)(s.Function(testkit.Context(t), "sleep"))
+	f := global(t, s, "sleep")
 	_, err := f.Call(within(t, 30*time.Millisecond))
 	if !errors.Is(err, context.DeadlineExceeded) || failure.Of(err) != failure.Timeout {
 		t.Errorf("got %v", err)
@@ -70,17 +67,6 @@ func TestTimeoutLimitsContextWithoutDeadline(t *testing.T) {
 	s := rpc.New(silent{}, rpc.Options{Timeout: 20 * time.Millisecond})
 	if _, err := s.Function(context.Background(), "x"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
-	}
-	s = rpc.New(silent{}, rpc.Options{})
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	for range 2 {
-		if _, err := s.Function(ctx, "x"); !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled before it began: %v", err)
-		}
-	}
-	if _, err := s.Function(within(t, time.Millisecond), "x"); errors.Is(err, rpc.ErrBroken) {
-		t.Errorf("a request that was never sent ended the session: %v", err)
 	}
 }
 
@@ -104,16 +90,11 @@ func TestCancelBetweenRequestsKeepsSession(t *testing.T) {
 	host, far := transporttest.Pair()
 	d := device()
 	d.Streams, d.Packet = false, 128
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = d.Serve(context.Background(), far)
-	}()
+	serve(t, d, far)
 	e := &ending{Session: valueOf[*transport.Session](t)(transport.Dial(testkit.Context(t), host,
 		transport.SessionOptions{}))}
 	s := rpc.New(e, rpc.Options{})
-	tensor := valueOf[*rpc.Tensor](t)(s.Empty(testkit.Context(t), i8, []int64{1000}))
-	must(t, tensor.Write(testkit.Context(t), random(1000)))
+	tensor := filled(t, s, random(1000))
 	replies := 0
 	for ended := false; !ended; replies++ {
 		var ctx context.Context
@@ -132,25 +113,13 @@ func TestCancelBetweenRequestsKeepsSession(t *testing.T) {
 		t.Errorf("a write of %d requests", replies)
 	}
 	_ = s.Close(testkit.Context(t))
-	<-served
-}
-
-// held is a device that never answers and signals each request.
-type held struct {
-	silent
-	sent chan struct{}
-}
-
-func (h held) Send(context.Context, ...[]byte) error {
-	close(h.sent)
-	return nil
 }
 
 // Requests from many goroutines do not get mixed up.
 func TestConcurrentCallsGetTheirAnswers(t *testing.T) {
 	ctx := testkit.Context(t)
 	s := open(t, device(), nil)
-	f := valueOf[rpc.Function](t)(s.Function(ctx, "echo"))
+	f := global(t, s, "echo")
 	var all sync.WaitGroup
 	for g := range 8 {
 		all.Go(func() {
@@ -166,27 +135,6 @@ func TestConcurrentCallsGetTheirAnswers(t *testing.T) {
 	all.Wait()
 }
 
-// A goroutine stops waiting for its turn when its context ends, and so does Close.
-func TestWaitForTurnEndsWithContext(t *testing.T) {
-	link := held{sent: make(chan struct{})}
-	s := rpc.New(link, rpc.Options{})
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() {
-		_, err := s.Function(ctx, "x")
-		done <- err
-	}()
-	<-link.sent
-	if err := ping(within(t, 10*time.Millisecond), s); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
-	}
-	if err := s.Close(within(t, 10*time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("close: %v", err)
-	}
-	cancel()
-	<-done
-}
-
 // A link that is cut after any number of bytes is an error with a class.
 func TestCutLinkIsErrClosed(t *testing.T) {
 	run := func(link transport.Link) error {
@@ -196,25 +144,7 @@ func TestCutLinkIsErrClosed(t *testing.T) {
 			return err
 		}
 		r := rpc.New(s, rpc.Options{})
-		m, err := r.SystemLib(ctx)
-		if err != nil {
-			return err
-		}
-		f, err := m.Function(ctx, "negate")
-		if err != nil {
-			return err
-		}
-		a, err := r.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{3}, Data: []byte{1, 2, 3}})
-		if err != nil {
-			return err
-		}
-		if _, err := f.Call(ctx, a, a); err != nil {
-			return err
-		}
-		if _, err := a.Array(ctx); err != nil {
-			return err
-		}
-		return r.Close(ctx)
+		return errors.Join(shortTrip(ctx, r, 7), r.Close(ctx))
 	}
 	start := func() transport.Link {
 		host, dev := transporttest.Pair()
@@ -232,26 +162,4 @@ func TestCutLinkIsErrClosed(t *testing.T) {
 		}
 		link.Close()
 	}
-}
-
-func BenchmarkCallInMemory(b *testing.B) {
-	s := open(b, device(), nil)
-	benchmarkCalls(b, s)
-}
-
-// benchmarkCalls reports the median of an empty call.
-func benchmarkCalls(b *testing.B, s *rpc.Session) {
-	ctx := context.Background()
-	f := valueOf[rpc.Function](b)(s.Function(ctx, "runtime.SystemLib"))
-	times := make([]time.Duration, 0, 1<<20)
-	b.ReportAllocs()
-	for b.Loop() {
-		began := time.Now()
-		_, err := f.Call(ctx)
-		must(b, err)
-		times = append(times, time.Since(began))
-	}
-	slices.Sort(times)
-	b.ReportMetric(float64(times[len(times)/2].Nanoseconds())/1e3, "median-µs")
-	b.ReportMetric(float64(times[len(times)*9/10].Nanoseconds())/1e3, "p90-µs")
 }

@@ -3,7 +3,9 @@ package rpc_test
 // This file is what the tests share: a device in memory, sessions with it, and small helpers.
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -26,7 +28,6 @@ var (
 
 var (
 	must      = testkit.Must
-	writeFile = testkit.WriteFile
 	wantError = testkit.WantError
 )
 
@@ -36,27 +37,133 @@ func within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// open runs d behind a link in memory and opens a session with it.
-func open(t testing.TB, d *rpctest.Device, wrap func(transport.Link) transport.Link) *rpc.Session {
-	t.Helper()
-	host, device := transporttest.Pair()
-	if wrap != nil {
-		host, device = transporttest.LossyPair()
-		host = wrap(host)
-	}
+// serve runs d behind a link until its session has ended, after which the test may read d.
+func serve(t testing.TB, d *rpctest.Device, link transport.Link) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = d.Serve(context.Background(), device)
+		_ = d.Serve(context.Background(), link)
 	}()
-	s, err := transport.Dial(testkit.Context(t), host, transport.SessionOptions{FrameGap: 50 * time.Millisecond})
+	t.Cleanup(func() { <-done })
+}
+
+// session opens a session over a link.
+func session(t testing.TB, link transport.Link, o rpc.Options) *rpc.Session {
+	t.Helper()
+	s, err := transport.Dial(testkit.Context(t), link, transport.SessionOptions{FrameGap: 50 * time.Millisecond})
 	must(t, err)
-	session := rpc.New(s, rpc.Options{})
-	t.Cleanup(func() {
-		_ = session.Close(testkit.Context(t))
-		<-done // so that the test may read d
+	r := rpc.New(s, o)
+	t.Cleanup(func() { _ = r.Close(testkit.Context(t)) })
+	return r
+}
+
+// open runs d behind a link in memory, which a wrapper makes a lossy one, and opens a session with it.
+func open(t testing.TB, d *rpctest.Device, wrap func(transport.Link) transport.Link) *rpc.Session {
+	t.Helper()
+	if wrap == nil {
+		return opened(t, d, rpc.Options{})
+	}
+	host, device := transporttest.LossyPair()
+	serve(t, d, device)
+	return session(t, wrap(host), rpc.Options{})
+}
+
+// opened is open with options.
+func opened(t testing.TB, d *rpctest.Device, o rpc.Options) *rpc.Session {
+	t.Helper()
+	host, device := transporttest.Pair()
+	serve(t, d, device)
+	return session(t, host, o)
+}
+
+// library returns the module of the operators.
+func library(t testing.TB, s *rpc.Session) rpc.Module {
+	t.Helper()
+	return valueOf[rpc.Module](t)(s.SystemLib(testkit.Context(t)))
+}
+
+// operator returns a function of that module.
+func operator(t testing.TB, s *rpc.Session, name string) rpc.Function {
+	t.Helper()
+	return valueOf[rpc.Function](t)(library(t, s).Function(testkit.Context(t), name))
+}
+
+// global returns a function of the device.
+func global(t testing.TB, s *rpc.Session, name string) rpc.Function {
+	t.Helper()
+	return valueOf[rpc.Function](t)(s.Function(testkit.Context(t), name))
+}
+
+// empty returns a tensor of so many bytes.
+func empty(t testing.TB, s *rpc.Session, n int) *rpc.Tensor {
+	t.Helper()
+	return valueOf[*rpc.Tensor](t)(s.Empty(testkit.Context(t), i8, []int64{int64(n)}))
+}
+
+// filled returns a tensor with a content.
+func filled(t testing.TB, s *rpc.Session, data []byte) *rpc.Tensor {
+	t.Helper()
+	tensor := empty(t, s, len(data))
+	must(t, tensor.Write(testkit.Context(t), data))
+	return tensor
+}
+
+// content returns the bytes of a tensor.
+func content(t testing.TB, tensor *rpc.Tensor) []byte {
+	t.Helper()
+	return valueOf[*ndarray.Array](t)(tensor.Array(testkit.Context(t))).Data
+}
+
+var errWrongData = errors.New("a tensor came back changed")
+
+// roundTrip sends a long tensor to the device and back.
+func roundTrip(ctx context.Context, s *rpc.Session) error {
+	const n = 40000
+	t, err := s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{n}, Data: random(n)})
+	if err != nil {
+		return err
+	}
+	got, err := t.Array(ctx)
+	if err == nil && !bytes.Equal(got.Data, random(n)) {
+		err = errWrongData
+	}
+	return errors.Join(err, t.Free(ctx))
+}
+
+// shortTrip sends eight bytes to the device, which negates them.
+func shortTrip(ctx context.Context, s *rpc.Session, value uint64) error {
+	m, err := s.SystemLib(ctx)
+	if err != nil {
+		return err
+	}
+	negate, err := m.Function(ctx, "negate")
+	if err != nil {
+		return err
+	}
+	in, err := s.NewArray(ctx, &ndarray.Array{
+		DType: i8, Shape: []int64{8},
+		Data: binary.LittleEndian.AppendUint64(nil, value),
 	})
-	return session
+	if err != nil {
+		return err
+	}
+	out, err := s.Empty(ctx, i8, []int64{8})
+	if err != nil {
+		return err
+	}
+	if _, err := negate.Call(ctx, in, out); err != nil {
+		return err
+	}
+	got, err := out.Array(ctx)
+	if err != nil {
+		return err
+	}
+	for i, b := range got.Data {
+		if b != -byte(value>>(8*i)) {
+			return errWrongData
+		}
+	}
+	return errors.Join(in.Free(ctx), out.Free(ctx))
 }
 
 // echo returns its last argument.

@@ -12,7 +12,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -25,8 +24,7 @@ func TestDeviceMemoryIsNeverFreed(t *testing.T) {
 	s := open(t, d, nil)
 	tensor := valueOf[*rpc.Tensor](t)(s.TensorAt(ctx, rpc.Handle(at), f32, nil))
 	must(t, tensor.Write(ctx, []byte{1, 2, 3, 4}))
-	if got := valueOf[*ndarray.Array](t)(tensor.Array(ctx)); len(got.Shape) != 0 ||
-		!bytes.Equal(got.Data, []byte{1, 2, 3, 4}) {
+	if got := content(t, tensor); !bytes.Equal(got, []byte{1, 2, 3, 4}) {
 		t.Errorf("got %+v", got)
 	}
 	if err := errors.Join(tensor.Free(ctx), s.Close(ctx)); err != nil || d.Live() != 1 || len(d.Freed) > 0 {
@@ -66,14 +64,12 @@ func TestCopiesOfAnyLengthArrive(t *testing.T) {
 			ctx := testkit.Context(t)
 			s := open(t, d, nil)
 			for _, n := range []int{0, 1, 69, 70, 1985, 1986, 4096, 100000} {
-				tensor := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{int64(n)}))
-				must(t, tensor.Write(ctx, random(n)))
-				got := valueOf[*ndarray.Array](t)(tensor.Array(ctx))
-				if !bytes.Equal(got.Data, random(n)) {
+				tensor := filled(t, s, random(n))
+				if !bytes.Equal(content(t, tensor), random(n)) {
 					t.Errorf("%d bytes came back changed", n)
 				}
-				if sum, err := tensor.CRC32(ctx); err != nil || sum != crc32.ChecksumIEEE(got.Data) {
-					t.Errorf("%d bytes: CRC-32 %#x, %v, want %#x", n, sum, err, crc32.ChecksumIEEE(got.Data))
+				if sum, err := tensor.CRC32(ctx); err != nil || sum != crc32.ChecksumIEEE(random(n)) {
+					t.Errorf("%d bytes: CRC-32 %#x, %v", n, sum, err)
 				}
 				must(t, tensor.Free(ctx))
 			}
@@ -89,10 +85,7 @@ func TestStreamedCopyTakesOneRoundTrip(t *testing.T) {
 	ctx := testkit.Context(t)
 	d := device()
 	s := open(t, d, nil)
-	tensor := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{4096}))
-	for range 2 {
-		must(t, tensor.Write(ctx, random(4096)))
-	}
+	must(t, filled(t, s, random(4096)).Write(ctx, random(4096)))
 	want := []tvmrpc.Code{
 		tvmrpc.CodeAllocDataWithScope, tvmrpc.CodeGetGlobalFunc, tvmrpc.CodeCopyToRemote,
 		tvmrpc.CodeCopyToRemote,
@@ -114,11 +107,8 @@ func TestBoundedLinkLimitsMessages(t *testing.T) {
 	d := device()
 	d.Packet, d.Streams = 256, true
 	s := open(t, d, func(l transport.Link) transport.Link { return boundedLink{l} })
-	tensor := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{4096}))
-	data := random(4096)
-	got := make([]byte, len(data))
-	if err := errors.Join(tensor.Write(ctx, data), tensor.Read(ctx, got)); err != nil || !bytes.Equal(got, data) {
-		t.Errorf("%v", err)
+	if got := content(t, filled(t, s, random(4096))); !bytes.Equal(got, random(4096)) {
+		t.Errorf("%d bytes came back changed", len(got))
 	}
 	must(t, s.Close(ctx))
 	if d.Longest > d.Packet || d.Longest < d.Packet/2 {
@@ -130,7 +120,7 @@ func TestBoundedLinkLimitsMessages(t *testing.T) {
 func TestTensorIsSafeForGoroutines(t *testing.T) {
 	ctx := testkit.Context(t)
 	s := open(t, device(), nil)
-	tensor := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{8}))
+	tensor := empty(t, s, 8)
 	var all sync.WaitGroup
 	for _, do := range []func() error{
 		func() error { return tensor.Write(ctx, make([]byte, 8)) },

@@ -22,7 +22,7 @@ func TestTimeReturnsMeans(t *testing.T) {
 		return rpctest.Nothing(), nil
 	}
 	s := open(t, d, nil)
-	m := valueOf[rpc.Module](t)(s.SystemLib(ctx))
+	m := library(t, s)
 	got := valueOf[[]float64](t)(m.Time(ctx, "count", rpc.TimeOptions{Number: 3, Repeat: 4}))
 	if want := []float64{1e-6, 2e-6, 3e-6, 4e-6}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
@@ -78,8 +78,7 @@ func TestTimedInterrupts(t *testing.T) {
 	}
 	d.Module["idle"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) { return rpctest.Nothing(), nil }
 	s := opened(t, d, rpc.Options{})
-	m := valueOf[rpc.Module](t)(s.SystemLib(ctx))
-	valueOf[[]float64](t)(m.Time(ctx, "idle", rpc.TimeOptions{Repeat: 66}))
+	valueOf[[]float64](t)(library(t, s).Time(ctx, "idle", rpc.TimeOptions{Repeat: 66}))
 	counts := make([]byte, 64)
 	want := make([]int, 66)
 	for i := range want {
