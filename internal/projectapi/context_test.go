@@ -13,13 +13,11 @@ import (
 // TestContexts calls every function of this package with contexts that have ended.
 func TestContexts(t *testing.T) {
 	t.Parallel()
-	template := methodsOf("folder", folderOf(t, "folder")).(*folder)
-	defer template.Close()
+	template := folderAt(t, folderOf(t, "folder"))
 	archive := mlftest.Path(t, "add.aot_packed")
 	made := filepath.Join(t.TempDir(), "p")
 	must(t, template.Generate(t.Context(), generation{Archive: archive, Dir: made}, nil))
-	f := methodsOf("folder", made).(*folder)
-	defer f.Close()
+	f := folderAt(t, made)
 	must(t, f.Build(t.Context(), nil))
 	r, w := io.Pipe()
 	defer w.Close()

@@ -11,12 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/project"
 )
 
 // executable compiles the server's executable.
@@ -30,34 +28,31 @@ func executable(t *testing.T) string {
 	return path
 }
 
+// kiln returns the file of a board with a template of its own.
+func kiln(doc string) string {
+	return `{"doc": "` + doc + `", "inherits": "cpu/native", "templates": ["kiln"],
+		"link": {"kind": "process"}, "flash": {"programmer": "none"}}`
+}
+
 // TestExportTemplate: a template that boardsmith.json names goes into the folder, in which its board's projects find
 // it; one that would be missing there is refused.
 func TestExportTemplate(t *testing.T) {
 	t.Parallel()
 	own := t.TempDir()
-	for name, text := range map[string]string{
-		"boards/kiln.json": `{"doc": "kiln", "inherits": "cpu/native", "templates": ["kiln"],
-			"link": {"kind": "process"}, "flash": {"programmer": "none"}}`,
+	testkit.WriteFiles(t, own, map[string]string{
+		"boards/kiln.json":       kiln("kiln"),
 		"firmware/template.json": `{"doc": "kiln", "inherits": "minimal"}`,
 		"firmware/Makefile":      "build/firmware.elf:\n",
 		"server":                 "",
-	} {
-		must(t, os.MkdirAll(filepath.Join(own, filepath.Dir(name)), 0o755))
-		writeFile(t, filepath.Join(own, name), text)
-	}
+	})
 	e := Export{Board: "kiln", Path: []string{own}, Executable: filepath.Join(own, "server")}
 	err := e.Write(filepath.Join(t.TempDir(), "a"))
 	wantError(t, err, failure.Config, `template "kiln" of board kiln is not known`)
 	e.Templates = map[string]string{"kiln": filepath.Join(own, "firmware")}
 	dir := filepath.Join(t.TempDir(), "b")
 	must(t, e.Write(dir))
-	f := &folder{Folder: Folder{
-		Dir: dir, Builder: &project.Builder{Host: device.Host{Path: []string{dir}}}, Desk: &device.Desk{},
-	}}
 	g := generation{Dir: filepath.Join(t.TempDir(), "p"), Archive: mlftest.Path(t, "add.aot_packed")}
-	if err := f.Generate(t.Context(), g, nil); err != nil {
-		t.Error(err)
-	}
+	must(t, folderAt(t, dir).Generate(t.Context(), g, nil))
 }
 
 // TestExportPrecedence: of boards and templates with one name, the first folder has those that are exported, as
@@ -65,26 +60,22 @@ func TestExportTemplate(t *testing.T) {
 func TestExportPrecedence(t *testing.T) {
 	t.Parallel()
 	e := Export{Board: "kiln", Executable: filepath.Join(t.TempDir(), "server")}
-	testkit.Must(t, os.WriteFile(e.Executable, nil, 0o755))
+	writeFile(t, e.Executable, "")
 	for _, doc := range []string{"first", "second"} {
 		root := t.TempDir()
 		e.Path = append(e.Path, root)
-		for name, text := range map[string]string{
-			"boards/kiln.json": `{"doc": "` + doc + `", "inherits": "cpu/native", "templates": ["kiln"],
-				"link": {"kind": "process"}, "flash": {"programmer": "none"}}`,
+		testkit.WriteFiles(t, root, map[string]string{
+			"boards/kiln.json":             kiln(doc),
 			"templates/kiln/template.json": `{"doc": "` + doc + `", "inherits": "minimal"}`,
 			"templates/kiln/" + doc + ".c": "",
-		} {
-			testkit.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755))
-			testkit.Must(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o644))
-		}
+		})
 	}
 
 	dir := filepath.Join(t.TempDir(), "exported")
-	testkit.Must(t, e.Write(dir))
+	must(t, e.Write(dir))
 	for _, name := range []string{"boards/kiln.json", "templates/kiln/template.json"} {
-		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), "first") {
-			t.Errorf("%s is %q, %v", name, text, err)
+		if text := string(readFile(t, filepath.Join(dir, name))); !strings.Contains(text, "first") {
+			t.Errorf("%s is %q", name, text)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "templates", "kiln", "second.c")); err == nil {
@@ -99,29 +90,21 @@ func TestExport(t *testing.T) {
 	_ = folderOf(t, "none") // skips on Windows
 	needTools(t, "host")
 	own := t.TempDir()
-	must(t, os.MkdirAll(filepath.Join(own, "boards"), 0o755))
-	host := readFile(t, "../../boards/host.json")
-	writeFile(t, filepath.Join(own, "boards", "mine.json"), string(host))
+	writeFile(t, filepath.Join(own, "boards", "mine.json"), string(readFile(t, "../../boards/host.json")))
 	dir := filepath.Join(t.TempDir(), "a", "template")
 	keeper := filepath.Join(t.TempDir(), chipkeeper.Program)
 	must(t, os.WriteFile(keeper, []byte("#!/bin/sh\n"), 0o755))
 	e := Export{Board: "mine", Path: []string{own}, Executable: executable(t), Companions: []string{keeper}}
 	must(t, e.Write(dir))
 	wantError(t, e.Write(dir), "", "is not an empty folder")
-	if err := (Export{Board: "nobody", Executable: e.Executable}).Write(dir + "2"); err == nil {
-		t.Error("a board that does not exist was accepted")
-	}
+	wantError(t, Export{Board: "nobody", Executable: e.Executable}.Write(dir+"2"), "")
 	for _, outside := range []Export{
 		{Board: filepath.Join(own, "boards", "mine.json")}, {Board: "mine", Template: own}, {Board: "mine", Template: "none"},
 	} {
 		outside.Path, outside.Executable = e.Path, e.Executable
-		if err := outside.Write(dir + "2"); err == nil || !strings.Contains(failure.Next(err), "BOARDSMITH_PATH") {
-			t.Errorf("%+v: %v; %s", outside, err, failure.Next(err))
-		}
+		wantError(t, outside.Write(dir+"2"), "", "BOARDSMITH_PATH")
 	}
-	if err := (Export{Executable: dir + "/no"}).Write(dir + "3"); err == nil {
-		t.Error("an executable that does not exist was accepted")
-	}
+	wantError(t, Export{Executable: dir + "/no"}.Write(dir+"3"), "")
 	left, err := os.ReadDir(filepath.Dir(dir))
 	if err != nil || len(left) != 1 {
 		t.Errorf("failed exports left %v, %v", left, err)
@@ -130,41 +113,34 @@ func TestExport(t *testing.T) {
 	must(t, errors.Join(os.RemoveAll(own), os.Rename(dir, moved)))
 	dir = moved
 
-	ctx := testkit.Context(t)
-	env := ClientOptions{Env: []string{"BOARDSMITH_HOME=" + t.TempDir()}}
-	template, err := Start(ctx, dir, env)
-	must(t, err)
-	defer template.Close()
+	home := "BOARDSMITH_HOME=" + t.TempDir()
+	template := started(t, dir, home)
 	archive := mlftest.Path(t, "add.aot_packed")
 	made := filepath.Join(t.TempDir(), "p")
-	must(t, template.Generate(ctx, archive, "", made, nil))
+	must(t, template.Generate(archive, "", made, nil))
 	if _, err := os.Stat(filepath.Join(made, chipkeeper.Program)); err != nil {
 		t.Errorf("the keeper of emulated chips: %v", err)
 	}
 	// A project does not need the template.
 	must(t, errors.Join(template.Close(), os.RemoveAll(dir)))
-	p, err := Start(ctx, made, env)
-	must(t, err)
-	defer p.Close()
+	p := started(t, made, home)
 	if p.Info.Platform != "mine" {
 		t.Errorf("the project's board is %s", p.Info.Platform)
 	}
-	must(t, errors.Join(p.Build(ctx, nil), p.Flash(ctx, nil)))
-	l, _, err := p.Open(ctx, nil)
+	must(t, errors.Join(p.do("build", nil), p.do("flash", nil)))
+	l, _, err := p.Open()
 	must(t, err)
 	if runtime.GOOS == "linux" {
 		checkPipes(t, p)
 	}
-	if err := errors.Join(runOver(ctx, l, archive), l.Close()); err != nil {
-		t.Error(err)
-	}
+	must(t, errors.Join(runOver(testkit.Context(t), l, archive), l.Close()))
 }
 
 // checkPipes: of the processes, only this one and the server have the pipe for requests. If the server's child, the
 // firmware, had it too, the server's end would not be the pipe's.
-func checkPipes(t *testing.T, c *Client) {
+func checkPipes(t *testing.T, c *client) {
 	t.Helper()
-	raw, err := c.requests.(*os.File).SyscallConn()
+	raw, err := c.requests.SyscallConn()
 	must(t, err)
 	var pipe string
 	err = raw.Control(func(fd uintptr) { pipe, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)) })
@@ -197,12 +173,10 @@ func TestExportedC(t *testing.T) {
 		t.Skip("no gcc")
 	}
 	dir := t.TempDir()
-	for from, to := range map[string]string{"crt_config.h.template": "crt_config.h", "platform.c.template": "platform.c"} {
-		data, err := exported.ReadFile("export/" + from)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, to), data, 0o644)
-		}
+	for _, name := range []string{"crt_config.h", "platform.c"} {
+		data, err := exported.ReadFile("export/" + name + ".template")
 		must(t, err)
+		writeFile(t, filepath.Join(dir, name), string(data))
 	}
 	cmd := exec.CommandContext(t.Context(), gcc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"+dir,
 		"-I../../crt/include", filepath.Join(dir, "platform.c"))

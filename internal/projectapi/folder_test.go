@@ -55,7 +55,6 @@ func needTools(t *testing.T, board string) {
 
 func throughServers(t *testing.T, board string) {
 	dir := folderOf(t, "folder")
-	ctx := testkit.Context(t)
 	template := started(t, dir)
 	if i := template.Info; !i.Template || i.Archive != "" || i.Platform != "host" {
 		t.Errorf("template: %+v", i)
@@ -64,27 +63,22 @@ func throughServers(t *testing.T, board string) {
 	made := filepath.Join(t.TempDir(), "p")
 	// tvmc gives all values as strings.
 	options := map[string]any{"board": board, "workspace_size_bytes": "65536", "verbose": "false"}
-	must(t, template.Generate(ctx, archive, "", made, options))
+	must(t, template.Generate(archive, "", made, options))
 	launcher(t, made, "folder")
 	p := started(t, made)
 	if i := p.Info; i.Template || i.Archive != filepath.Join(made, "model.tar") || i.Platform != board {
 		t.Errorf("project: %+v", i)
 	}
-	_, _, err := p.Open(ctx, nil)
+	_, _, err := p.Open()
 	wantError(t, err, "", "call build first")
 	for range 2 { // a project is used again
-		must(t, errors.Join(p.Build(ctx, nil), p.Flash(ctx, nil)))
-		l, timeouts, err := p.Open(ctx, nil)
+		must(t, errors.Join(p.do("build", nil), p.do("flash", nil)))
+		l, timeouts, err := p.Open()
 		must(t, err)
 		if timeouts.StartRetry <= 0 || timeouts.Start < timeouts.StartRetry || timeouts.Established < 10 {
 			t.Errorf("timeouts %+v", timeouts)
 		}
-		if err := runOver(ctx, l, archive); err != nil {
-			t.Error(err)
-		}
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, errors.Join(runOver(testkit.Context(t), l, archive), l.Close()))
 	}
 }
 
@@ -117,10 +111,8 @@ func runOver(ctx context.Context, l transport.Link, archive string) (err error) 
 	if err != nil {
 		return err
 	}
-	for _, g := range given {
-		if err := e.SetInput(ctx, g.Name, g.Array); err != nil {
-			return err
-		}
+	if err := executor.SetInputs(ctx, e, given); err != nil {
+		return err
 	}
 	if err := e.Run(ctx); err != nil {
 		return err
@@ -147,7 +139,7 @@ func TestFolderErrors(t *testing.T) {
 		"arena":                           {"workspace_size_bytes": 1 << 40},
 		"-include does not begin with -D": {"compile_definitions": "-DX=1 -include x"},
 	} {
-		err := c.Generate(t.Context(), archive, "", made, options)
+		err := c.Generate(archive, "", made, options)
 		wantError(t, err, "", want)
 		if _, err := os.Stat(made); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("options %v: a project was left", options)
@@ -155,26 +147,22 @@ func TestFolderErrors(t *testing.T) {
 	}
 	broken := filepath.Join(t.TempDir(), "broken.tar")
 	writeFile(t, broken, "no archive")
-	wantError(t, c.Generate(t.Context(), broken, "", made, nil), "", "broken.tar")
-	wantError(t, c.Build(t.Context(), nil), "", "generate_project")
+	wantError(t, c.Generate(broken, "", made, nil), "", "broken.tar")
+	wantError(t, c.do("build", nil), "", "generate_project")
 	wrong := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": "int x = y;\n"})
-	must(t, c.Generate(t.Context(), wrong, "", made, nil))
+	must(t, c.Generate(wrong, "", made, nil))
 	launcher(t, made, "folder")
-	wantError(t, started(t, made).Build(t.Context(), nil), "", "y", "undeclared")
-	wantError(t, c.Generate(t.Context(), archive, "", made, nil), "", "exists")
+	wantError(t, started(t, made).do("build", nil), "", "y", "undeclared")
+	wantError(t, c.Generate(archive, "", made, nil), "", "exists")
 }
 
 // TestReadReturnsAll: a read returns what has arrived, also more than the client has asked for.
 func TestReadReturnsAll(t *testing.T) {
 	t.Parallel()
 	needTools(t, "host")
-	template := methodsOf("folder", folderOf(t, "none")).(*folder)
-	defer template.Close()
-	made := filepath.Join(t.TempDir(), "p")
-	generation := generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: made}
-	must(t, template.Generate(t.Context(), generation, nil))
-	f := methodsOf("folder", made).(*folder)
-	defer f.Close()
+	f := folderAt(t, filepath.Join(t.TempDir(), "p"))
+	generation := generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: f.Dir}
+	must(t, folderAt(t, folderOf(t, "none")).Generate(t.Context(), generation, nil))
 	must(t, f.Build(t.Context(), nil))
 	_, err := f.Open(t.Context(), nil)
 	must(t, err)
@@ -241,8 +229,7 @@ func TestCompileDefinitions(t *testing.T) {
 	needTools(t, "host")
 	model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": "#if X != 1 || Y != 2\n#error X, Y\n#endif\n" +
 		mlftest.TinyOperator})
-	template := methodsOf("folder", folderOf(t, "none")).(*folder)
-	defer template.Close()
+	template := folderAt(t, folderOf(t, "none"))
 	for i, value := range []string{`["-DX=1", "-DY=2"]`, `"-DX=1 -DY=2"`, `"-DX=1,-DY=2"`} {
 		made := filepath.Join(t.TempDir(), fmt.Sprint(i))
 		v := values{optDefines: json.RawMessage(value)}
@@ -250,8 +237,7 @@ func TestCompileDefinitions(t *testing.T) {
 			t.Errorf("%s: %v", value, err)
 			continue
 		}
-		f := methodsOf("folder", made).(*folder)
-		if err := errors.Join(f.Build(t.Context(), nil), f.Close()); err != nil {
+		if err := folderAt(t, made).Build(t.Context(), nil); err != nil {
 			t.Errorf("%s: %v", value, err)
 		}
 	}
@@ -267,9 +253,7 @@ func TestGenerateAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range errs {
 			all.Go(func() {
-				f := methodsOf("folder", dir).(*folder)
-				defer f.Close()
-				errs[i] = f.Generate(t.Context(), generation{Archive: archive, Dir: made}, nil)
+				errs[i] = folderAt(t, dir).Generate(t.Context(), generation{Archive: archive, Dir: made}, nil)
 			})
 		}
 		all.Wait()
@@ -288,8 +272,7 @@ func TestGenerateAtOnce(t *testing.T) {
 // TestVerboseOfOneCall: the log's level is that of the call.
 func TestVerboseOfOneCall(t *testing.T) {
 	t.Parallel()
-	f := methodsOf("folder", folderOf(t, "none")).(*folder)
-	defer f.Close()
+	f := folderAt(t, folderOf(t, "none"))
 	var said bytes.Buffer
 	f.Log = hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: &said})
 	for value, want := range map[string]hclog.Level{"true": hclog.Debug, "false": hclog.Warn, "null": hclog.Warn} {

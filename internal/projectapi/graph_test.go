@@ -29,7 +29,7 @@ func TestLongGraph(t *testing.T) {
 	generate := func(options map[string]any) (made, packet string) {
 		t.Helper()
 		made = filepath.Join(t.TempDir(), "p")
-		must(t, c.Generate(t.Context(), path, "", made, options))
+		must(t, c.Generate(path, "", made, options))
 		text := readFile(t, filepath.Join(made, "crt_config", "crt_config.h"))
 		_, packet, _ = strings.Cut(string(text), "#define TVM_CRT_MAX_PACKET_SIZE_BYTES ")
 		packet, _, _ = strings.Cut(packet, "\n")
@@ -47,8 +47,8 @@ func TestLongGraph(t *testing.T) {
 	}
 	launcher(t, made, "folder")
 	p := started(t, made)
-	must(t, p.Build(t.Context(), nil))
-	l, _, err := p.Open(t.Context(), nil)
+	must(t, p.do("build", nil))
+	l, _, err := p.Open()
 	must(t, err)
 	defer l.Close()
 	base, err := transport.Dial(t.Context(), l, transport.SessionOptions{})

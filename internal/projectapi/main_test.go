@@ -47,6 +47,13 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// folderAt returns the methods of a folder, which is closed with the test.
+func folderAt(t *testing.T, dir string) *folder {
+	f := methodsOf("folder", dir).(*folder)
+	t.Cleanup(func() { must(t, f.Close()) })
+	return f
+}
+
 func methodsOf(kind, dir string) methods {
 	if kind == "echo" {
 		return &echo{}

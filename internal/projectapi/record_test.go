@@ -20,8 +20,6 @@ import (
 	"time"
 
 	cp "github.com/otiai10/copy"
-
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // This file records sessions in the form of testdata/tvm_sessions: the test program, as a folder's server, passes lines
@@ -255,41 +253,6 @@ func repeatFile(t *testing.T, file string) {
 	session, err := readSession(file)
 	must(t, err)
 	repeat(t, session, strings.TrimSuffix(file, recordSuffix+".gz")+".tar.gz")
-}
-
-// TestRecording: what is recorded of a session with our own server is a session that can be repeated, and names no
-// folder of this computer.
-func TestRecording(t *testing.T) {
-	t.Parallel()
-	needTools(t, "host")
-	dir, to := folderOf(t, "folder"), t.TempDir()
-	must(t, installRecorder(dir, filepath.Join(to, "add"), ""))
-	archive := mlftest.Path(t, "add.aot_packed")
-	at := t.TempDir()
-	plain, made := filepath.Join(at, "model.tar"), filepath.Join(at, "p")
-	writeFile(t, plain, string(unzipped(t, archive)))
-	_ = started(t, dir) // asks for the options only
-	template := started(t, dir)
-	must(t, template.Generate(t.Context(), plain, "", made, nil))
-	// A project's own launcher starts an executable that is not here.
-	launch := filepath.Join(made, ownLauncher)
-	launcher(t, filepath.Dir(launch), "folder")
-	must(t, os.Rename(filepath.Join(made, launcherFile), launch))
-	must(t, installRecorder(made, filepath.Join(to, "add-2"+recordSuffix), ""))
-	p := started(t, made)
-	must(t, p.Build(t.Context(), nil))
-	l, _, err := p.Open(t.Context(), nil)
-	must(t, err)
-	must(t, errors.Join(runOver(t.Context(), l, archive), l.Close(), p.Close(), template.Close()))
-	names, err := packRecordings(to)
-	if err != nil || !slices.Equal(names, []string{"add-2"}) {
-		t.Fatalf("recordings %v, %v", names, err)
-	}
-	file := filepath.Join(to, "add-2"+recordSuffix+".gz")
-	if text := string(unzipped(t, file)); strings.Contains(text, at) || !strings.Contains(text, `"$TMP/p"`) {
-		t.Errorf("a path is in the recording: %.2000s", text)
-	}
-	repeatFile(t, file)
 }
 
 // notRecorded are uses whose sessions are not repeated: tuning has many, what fits is another size with other firmware,

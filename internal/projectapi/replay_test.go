@@ -90,7 +90,7 @@ func repeat(t *testing.T, session []recorded, archive string) {
 	plain := filepath.Join(t.TempDir(), "model.tar")
 	writeFile(t, plain, string(unzipped(t, archive)))
 	made := filepath.Join(t.TempDir(), "project")
-	clients := map[string]*Client{"template": started(t, folderOf(t, "folder"))}
+	clients := map[string]*client{"template": started(t, folderOf(t, "folder"))}
 	var written, read []byte
 	for i, r := range session {
 		if r.To == nil {
@@ -110,7 +110,7 @@ func repeat(t *testing.T, session []recorded, archive string) {
 			if q.Method == "generate_project" {
 				params["project_dir"], params["model_library_format_path"] = made, plain
 			}
-			if err := clients[r.Server].call(ctx, q.Method, params, nil); err != nil {
+			if err := clients[r.Server].call(q.Method, params, nil); err != nil {
 				t.Fatalf("%s: %v", q.Method, err)
 			}
 		case "write_transport":
@@ -122,7 +122,7 @@ func repeat(t *testing.T, session []recorded, archive string) {
 			}
 		}
 	}
-	l, _, err := clients["project"].Open(ctx, nil)
+	l, _, err := clients["project"].Open()
 	must(t, err)
 	defer l.Close()
 	base, err := transport.Dial(ctx, l, transport.SessionOptions{})
@@ -171,6 +171,9 @@ func packets(t *testing.T, stream []byte) (all []*tvmrpc.Packet) {
 		}
 		p := new(tvmrpc.Packet)
 		must(t, p.Parse(message[header:]))
+		if encoded := p.Append(nil); !bytes.Equal(encoded, message[header:]) {
+			t.Errorf("% x encodes to % x", message[header:], encoded)
+		}
 		all = append(all, p)
 	}
 	return all

@@ -35,16 +35,3 @@ func program(t *testing.T, path, text string) {
 	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	testkit.WriteProgram(t, path, text)
 }
-
-func started(t *testing.T, dir string) *Client {
-	t.Helper()
-	ctx := testkit.Context(t)
-	c, err := Start(ctx, dir, ClientOptions{})
-	must(t, err)
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
-}

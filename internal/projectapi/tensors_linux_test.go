@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
 	"testing"
 	"time"
@@ -64,41 +65,46 @@ func TestTensorsBehindProbe(t *testing.T) {
 	}
 	for _, board := range []string{"microbit", "netduinoplus2"} {
 		t.Run(board, func(t *testing.T) {
-			needTools(t, board)
 			tensorsBehindProbe(t, board)
 		})
 	}
 }
 
-func tensorsBehindProbe(t *testing.T, board string) {
+// probed returns what opens folders whose board is behind an emulated probe, and log.
+func probed(t *testing.T, board string, log io.Writer) (open func(dir string) *folder) {
+	t.Helper()
+	needTools(t, board)
 	keepertest.Use(t)
-	state, dir := t.TempDir(), folderOf(t, "none")
-	folder := func(path string) *folder {
-		f := methodsOf("folder", path).(*folder)
-		f.Log = hclog.New(&hclog.LoggerOptions{Level: hclog.Warn})
+	state := t.TempDir()
+	open = func(dir string) *folder {
+		f := folderAt(t, dir)
+		f.Log = hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Warn})
 		f.Desk.Probes, f.Desk.StateDir, f.Desk.LeaseDir = emulated.Probes(), state, filepath.Join(state, "leases")
 		return f
 	}
 	t.Cleanup(func() {
-		f := folder(dir)
 		b, err := boards.Find(board, nil)
-		if err == nil {
-			_, err = f.Desk.StopEmulated(context.Background(), b)
-		}
-		if err := errors.Join(err, f.Close()); err != nil {
-			t.Error(err)
-		}
+		must(t, err)
+		_, err = open(t.TempDir()).Desk.StopEmulated(context.Background(), b)
+		must(t, err)
 	})
-	made := filepath.Join(t.TempDir(), "p")
-	template, p := folder(dir), folder(made)
-	err := template.Generate(t.Context(), generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: made},
-		values{"board": []byte(`"` + board + `"`)})
-	if err == nil {
-		err = errors.Join(p.Build(t.Context(), nil), p.Flash(t.Context(), nil))
-	}
-	must(t, err)
-	defer p.Close()
-	_, err = p.Open(t.Context(), nil)
+	return open
+}
+
+// flashed makes, builds and flashes a project of an archive.
+func flashed(t *testing.T, open func(string) *folder, board, archive string) *folder {
+	t.Helper()
+	p := open(filepath.Join(t.TempDir(), "p"))
+	options := values{"board": []byte(`"` + board + `"`)}
+	must(t, open(folderOf(t, "none")).Generate(t.Context(), generation{Archive: archive, Dir: p.Dir}, options))
+	must(t, p.Build(t.Context(), nil))
+	must(t, p.Flash(t.Context(), nil))
+	return p
+}
+
+func tensorsBehindProbe(t *testing.T, board string) {
+	p := flashed(t, probed(t, board, io.Discard), board, mlftest.Path(t, "add.aot_packed"))
+	_, err := p.Open(t.Context(), nil)
 	must(t, err)
 	base, err := transport.Dial(t.Context(), &folderLink{f: p}, transport.SessionOptions{})
 	must(t, err)

@@ -28,39 +28,26 @@ const theirRecording = "testdata/tvm_server/add.aot_packed.recording.gz"
 // TestTVMsTemplate makes a project of TVM's own template, with TVM's own server and runtime, and runs a model in it.
 func TestTVMsTemplate(t *testing.T) {
 	tvm := tvmFor(t)
-	ctx := testkit.Context(t)
-	o := ClientOptions{Python: tvm.python, Env: tvm.env(tvm.built)}
-	template, err := Start(ctx, filepath.Join(tvm.built, "microtvm_template_projects", "crt"), o)
-	must(t, err)
-	defer template.Close()
+	template := started(t, filepath.Join(tvm.built, "microtvm_template_projects", "crt"), tvm.env(tvm.built)...)
 	archive := mlftest.Path(t, "add.aot_packed")
 	made := filepath.Join(t.TempDir(), "p")
 	plain := filepath.Join(t.TempDir(), "model.tar")
-	err = os.WriteFile(plain, unzipped(t, archive), 0o644)
-	if err == nil {
-		err = template.Generate(ctx, plain, filepath.Join(tvm.built, "standalone_crt"), made, nil)
-	}
-	must(t, err)
-	p, err := Start(ctx, made, o)
-	must(t, err)
-	defer p.Close()
+	writeFile(t, plain, string(unzipped(t, archive)))
+	must(t, template.Generate(plain, filepath.Join(tvm.built, "standalone_crt"), made, nil))
+	p := started(t, made, tvm.env(tvm.built)...)
 	if i := p.Info; i.Template || i.Platform != "host" || i.Archive != filepath.Join(made, "model.tar") {
 		t.Errorf("%+v", i)
 	}
-	must(t, errors.Join(p.Build(ctx, nil), p.Flash(ctx, nil)))
-	l, _, err := p.Open(ctx, nil)
+	must(t, errors.Join(p.do("build", nil), p.do("flash", nil)))
+	l, _, err := p.Open()
 	must(t, err)
 	var recording bytes.Buffer
 	l = transport.Record(l, &recording)
-	must(t, errors.Join(runOver(ctx, l, archive), l.Close()))
+	must(t, errors.Join(runOver(testkit.Context(t), l, archive), l.Close()))
 	if *update {
 		writeRecording(t, recording.Bytes())
 	}
-	if err := p.Build(ctx, nil); err == nil { // TVM's server does not expect the folder that it has made
-		t.Error("a second build succeeded")
-	} else if e := new(Error); !errors.As(err, &e) || e.Traceback == "" {
-		t.Errorf("a second build: %v", err)
-	}
+	wantError(t, p.do("build", nil), "", "Traceback") // TVM's server does not expect the folder that it has made
 }
 
 func writeRecording(t *testing.T, recording []byte) {
@@ -81,20 +68,13 @@ func TestRecordedServer(t *testing.T) {
 	if i := c.Info; i.Template || i.Platform != "host" || len(i.Options) != 2 || i.Options[1].Default != 2097152.0 {
 		t.Errorf("%+v", i)
 	}
-	if err := c.Build(t.Context(), map[string]any{"board": "x"}); err == nil {
-		t.Error("an option that TVM's server does not have was accepted")
-	}
-	must(t, errors.Join(c.Build(t.Context(), nil), c.Flash(t.Context(), nil)))
-	l, advice, err := c.Open(t.Context(), nil)
+	must(t, errors.Join(c.do("build", nil), c.do("flash", nil)))
+	l, advice, err := c.Open()
 	if err != nil || advice != (timeouts{}) {
 		t.Fatalf("%+v, %v", advice, err)
 	}
-	if err := runOver(t.Context(), l, mlftest.Path(t, "add.aot_packed")); err != nil {
-		t.Error(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Errorf("the session is not the recorded one: %v", err)
-	}
+	must(t, runOver(t.Context(), l, mlftest.Path(t, "add.aot_packed")))
+	must(t, l.Close()) // fails if the session is not the recorded one
 }
 
 // theirs is TVM's server of a project as it was recorded: its answers, and the traffic of its firmware.

@@ -54,11 +54,11 @@ func TestZephyrOptions(t *testing.T) {
 			"board": "zephyr/kit", "zephyr_base": zephyr, "west_cmd": filepath.Join(at, command),
 			"config_main_stack_size": "4096",
 		}
-		must(t, c.Generate(t.Context(), mlftest.Tiny(t, nil), "", made, options))
+		must(t, c.Generate(mlftest.Tiny(t, nil), "", made, options))
 		launcher(t, made, "folder")
 		p := started(t, made)
 		delete(options, "board") // a project has one
-		must(t, p.Build(t.Context(), options))
+		must(t, p.do("build", options))
 		text := readFile(t, log)
 		if want := "west build -d build/app -b kit ZEPHYR_BASE=" + zephyr; !strings.Contains(string(text), want) {
 			t.Errorf("west_cmd %s: %s, want %q", command, text, want)
@@ -71,11 +71,11 @@ func TestZephyrOptions(t *testing.T) {
 	}
 }
 
-// TestWestOption: a command that is neither west nor a Python with it is refused.
+// TestWestOption: a command that is neither west nor a Python with it is refused; relative paths are those of the
+// server's working folder.
 func TestWestOption(t *testing.T) {
-	t.Parallel()
 	at := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(at, "a b"), 0o755))
+	t.Chdir(at)
 	for _, name := range []string{"west", "python", "other", "a b/west", "a b/python"} {
 		program(t, filepath.Join(at, name), "#!/bin/sh\n")
 	}
@@ -88,24 +88,11 @@ func TestWestOption(t *testing.T) {
 		_, err := westOf(value)
 		wantError(t, err, "", want, "option west_cmd")
 	}
-	for _, dir := range []string{at, filepath.Join(at, "a b")} {
-		for _, value := range []string{filepath.Join(dir, "west"), filepath.Join(dir, "python") + " -m west"} {
-			if path, err := westOf(value); err != nil || path != filepath.Join(dir, "west") {
-				t.Errorf("%q: %s, %v", value, path, err)
-			}
-		}
-	}
-}
-
-// TestWestRelative: relative paths of west and of a Python are those of the server's working folder.
-func TestWestRelative(t *testing.T) {
-	at := t.TempDir()
-	t.Chdir(at)
-	must(t, os.Mkdir("a b", 0o755))
-	program(t, "a b/west", "#!/bin/sh\n")
-	program(t, "a b/python", "#!/bin/sh\n")
-	for _, value := range []string{"a b/west", "./a b/python -m west"} {
-		if path, err := westOf(value); err != nil || path != filepath.Join(at, "a b", "west") {
+	for value, want := range map[string]string{
+		at + "/west": "west", at + "/python -m west": "west", at + "/a b/west": "a b/west", "a b/west": "a b/west",
+		"./a b/python -m west": "a b/west",
+	} {
+		if path, err := westOf(value); err != nil || path != filepath.Join(at, want) {
 			t.Errorf("%q: %s, %v", value, path, err)
 		}
 	}
@@ -116,8 +103,7 @@ func TestWestOfProgrammer(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "west")
 	program(t, path, "#!/bin/sh\n")
-	f := methodsOf("folder", folderOf(t, "none")).(*folder)
-	defer f.Close()
+	f := folderAt(t, folderOf(t, "none"))
 	option, err := json.Marshal(path)
 	must(t, err)
 	must(t, f.prepare(values{optWest: option}))
@@ -137,13 +123,13 @@ func TestRuntimeOption(t *testing.T) {
 	mine := filepath.Join(t.TempDir(), "crt")
 	must(t, os.CopyFS(mine, crt.Sources.Runtime))
 	server := filepath.Join(mine, "src", "rpc", "server.c")
-	text := readFile(t, server)
+	text := string(readFile(t, server))
 	const mark = "/* mine */\n"
-	writeFile(t, server, string(append([]byte(mark), text...)))
+	writeFile(t, server, mark+text)
 	program(t, filepath.Join(mine, "test", "main.c"), "#error not a part of the runtime\n")
-	for value, want := range map[string]string{"bundled": string(text), mine: mark + string(text)} {
+	for value, want := range map[string]string{"bundled": text, mine: mark + text} {
 		made := filepath.Join(t.TempDir(), "p")
-		must(t, c.Generate(t.Context(), archive, "", made, map[string]any{"crt": value}))
+		must(t, c.Generate(archive, "", made, map[string]any{"crt": value}))
 		got, err := os.ReadFile(filepath.Join(made, "crt", "src", "rpc", "server.c"))
 		if err != nil || string(got) != want {
 			t.Errorf("crt=%s: another server.c, %v", value, err)
@@ -152,7 +138,7 @@ func TestRuntimeOption(t *testing.T) {
 			t.Errorf("crt=%s: a file outside of include/ and src/ was copied: %v", value, err)
 		}
 		launcher(t, made, "folder")
-		if err := started(t, made).Build(t.Context(), nil); err != nil {
+		if err := started(t, made).do("build", nil); err != nil {
 			t.Errorf("crt=%s: %v", value, err)
 		}
 	}
@@ -162,7 +148,7 @@ func TestRuntimeOption(t *testing.T) {
 		theirs: "C++", t.TempDir(): "has no include/boardsmith/boardsmith.h", filepath.Join(mine, "none"): "has no include",
 	} {
 		made := filepath.Join(t.TempDir(), "p")
-		err := c.Generate(t.Context(), archive, "", made, map[string]any{"crt": value})
+		err := c.Generate(archive, "", made, map[string]any{"crt": value})
 		wantError(t, err, "", want)
 	}
 }
@@ -172,13 +158,14 @@ func TestRemovedProject(t *testing.T) {
 	t.Parallel()
 	c := started(t, folderOf(t, "folder"))
 	made := filepath.Join(t.TempDir(), "p")
-	must(t, c.Generate(t.Context(), mlftest.Path(t, "add.aot_packed"), "", made, nil))
+	must(t, c.Generate(mlftest.Path(t, "add.aot_packed"), "", made, nil))
 	launcher(t, made, "folder")
 	p := started(t, made)
 	for _, remove := range []string{filepath.Join(made, "project.json"), made} {
 		must(t, os.RemoveAll(remove))
-		if err := p.Build(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "was removed") ||
-			strings.Contains(err.Error(), "template") {
+		err := p.do("build", nil)
+		wantError(t, err, "", "was removed")
+		if strings.Contains(err.Error(), "template") {
 			t.Errorf("without %s: %v", remove, err)
 		}
 	}
