@@ -2,8 +2,6 @@ package measure_test
 
 import (
 	"errors"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -37,18 +35,9 @@ func TestDevice(t *testing.T) {
 	}
 	for _, x := range trials {
 		t.Run(x.archive+"/"+x.board, func(t *testing.T) {
-			b, err := boards.Find(x.board, nil)
-			must(t, err)
-			if _, err := exec.LookPath(b.Toolchain.CC); err != nil {
-				t.Skip(err)
-			}
 			path := mlftest.Path(t, x.archive)
 			in, out := mlftest.Arrays(path)
-			r, err := validated(t, x.board, path, measure.Files{Inputs: in, Expected: out}, x.rule)
-			if errors.As(err, new(*failure.MissingToolError)) {
-				t.Skip(err)
-			}
-			must(t, err)
+			r := validated(t, x.board, path, measure.Files{Inputs: in, Expected: out}, x.rule)
 			if o := r.Outputs; r.Err() != nil || o.Samples != 1 || o.Equal != 1 || r.Cost.Resolution <= 0 || r.Cost.Min <= 0 {
 				t.Errorf("%v: %+v", r.Err(), r)
 			}
@@ -60,7 +49,18 @@ func TestDevice(t *testing.T) {
 }
 
 // validated is the whole way from an archive to a report.
-func validated(t *testing.T, board, path string, files measure.Files, rule string) (*measure.Result, error) {
+func validated(t *testing.T, board, path string, files measure.Files, rule string) *measure.Result {
+	t.Helper()
+	r, err := validate(t, board, path, files, rule)
+	if errors.As(err, new(*failure.MissingToolError)) {
+		t.Skip(err)
+	}
+	must(t, err)
+	return r
+}
+
+// validate is validated with its error.
+func validate(t *testing.T, board, path string, files measure.Files, rule string) (*measure.Result, error) {
 	ctx := testkit.Context(t)
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
 	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), project.Spec{
@@ -119,12 +119,11 @@ func TestPrinted(t *testing.T) {
 		"model.json": `{"name": "p", "sources": ["p.c"], "headers": ["p.h"], "function": "p_run", "arguments":
 			[{"input": "x", "dtype": "int32", "shape": [], "pass": "value"}], "returns": {"output": "y", "dtype": "int32"}}`,
 	} {
-		testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		testkit.WriteFile(t, filepath.Join(dir, name), text)
 	}
 	set := filepath.Join(dir, "set.npz")
-	testkit.Must(t, ndarray.WriteNPZ(set, []ndarray.Named{{Name: "x", Array: x}, {Name: "y", Array: x}}))
-	r, err := validated(t, "host", dir, measure.Files{Inputs: set}, "exact")
-	if err != nil || r.Outputs.Equal != samples {
-		t.Errorf("%+v, %v", r, err)
+	must(t, ndarray.WriteNPZ(set, []ndarray.Named{{Name: "x", Array: x}, {Name: "y", Array: x}}))
+	if r := validated(t, "host", dir, measure.Files{Inputs: set}, "exact"); r.Outputs.Equal != samples {
+		t.Errorf("%+v", r)
 	}
 }

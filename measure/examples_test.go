@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -13,15 +12,15 @@ import (
 // TestExamples reads the examples of a model's description. Real numbers are of the type of a tensor with a scale.
 func TestExamples(t *testing.T) {
 	a, err := mlf.Open("../examples/c-model/dense.json")
-	testkit.Must(t, err)
+	must(t, err)
 	m, err := a.Model("")
-	testkit.Must(t, err)
+	must(t, err)
 	s, err := measure.ReadSet(t.Context(), measure.Files{}, m)
 	if err != nil || s.Len() != 4 || !s.HasExpected() {
 		t.Errorf("%+v, %v", s, err)
 	}
 	real, err := ndarray.DecodeNPZ(m.Examples)
-	testkit.Must(t, err)
+	must(t, err)
 
 	quantized := *m
 	quantized.Inputs, quantized.Outputs = []mlf.Tensor{m.Inputs[0]}, []mlf.Tensor{m.Outputs[0]}

@@ -43,6 +43,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// cached returns a computer whose builds all tests share.
+func cached() device.Host { return device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})} }
+
 // measured measures an archive of the tests with TVM's own outputs.
 func measured(t *testing.T, archive string, s project.Spec) *Result {
 	t.Helper()
@@ -56,9 +59,9 @@ func measured(t *testing.T, archive string, s project.Spec) *Result {
 	}
 	s.Model = mlftest.Path(t, archive)
 	in, out := mlftest.Arrays(s.Model)
-	o := Options{Files: Files{Inputs: in, Expected: out}, Rule: Rule{Rel: 1e-4}}
-	o.Builder = &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
-	r, err := Model(t.Context(), s, o)
+	r, err := Model(t.Context(), s, Options{
+		Files: Files{Inputs: in, Expected: out}, Rule: Rule{Rel: 1e-4}, Builder: &project.Builder{Host: cached()},
+	})
 	if errors.As(err, new(*failure.MissingToolError)) {
 		t.Skip(err)
 	}
@@ -172,16 +175,16 @@ func TestRecheck(t *testing.T) {
 		s := standalone
 		s.Model = mlftest.Path(t, "sine.aot_c")
 		r, err := Model(t.Context(), s, Options{
-			Builder:  &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}},
-			Desk:     &device.Desk{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}},
+			Builder:  &project.Builder{Host: cached()},
+			Desk:     &device.Desk{Host: cached()},
 			Baseline: &Baseline{Results: []*Result{&earlier}}, Limits: limits,
 		})
-		testkit.Must(t, err)
+		must(t, err)
 		err = r.Compare(&earlier, limits).Err(r)
 		if len(r.Rechecks) < c.again || c.again == 0 && len(r.Rechecks) > 0 || (err != nil) != c.exceeds {
 			t.Errorf("%s: measured again %v, %v", c.name, r.Rechecks, err)
 		}
-		if _, err := json.Marshal(r); err != nil {
+		if _, err := json.Marshal(r); err != nil { // of a ratio to no time
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -190,30 +193,15 @@ func TestRecheck(t *testing.T) {
 // TestSamples: a negative number of samples is an error, not a cost of 0, and so are too few for a baseline.
 func TestSamples(t *testing.T) {
 	spec := project.Spec{Board: "host", Model: "../examples/samples/digits_i8.aot_packed.tar"}
-	r, err := Model(t.Context(), spec, Options{Samples: -1})
-	if r != nil || failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "Samples is -1") {
-		t.Errorf("%+v, %v", r, err)
-	}
+	_, err := Model(t.Context(), spec, Options{Samples: -1})
+	wantError(t, err, failure.Config, "Samples is -1")
 	path := filepath.Join(t.TempDir(), "b.json")
 	few := &Result{Cost: Cost{Unit: inSeconds, Samples: 5}}
-	for _, err := range []error{
-		modelError(t, spec, Options{Samples: 5, ForBaseline: true}),
-		UpdateBaseline(t.Context(), path, []*Result{few}),
-	} {
-		if failure.Of(err) != failure.Config || failure.Next(err) != "Options.Samples=6" {
-			t.Errorf("%v; %s", err, failure.Next(err))
-		}
-	}
+	_, err = Model(t.Context(), spec, Options{Samples: 5, ForBaseline: true})
+	wantError(t, err, failure.Config, "Options.Samples=6")
+	wantError(t, UpdateBaseline(t.Context(), path, []*Result{few}), failure.Config, "Options.Samples=6")
 	few.Cost.Samples = 6
-	if err := UpdateBaseline(t.Context(), path, []*Result{few}); err != nil {
-		t.Error(err)
-	}
-}
-
-func modelError(t *testing.T, s project.Spec, o Options) error {
-	t.Helper()
-	_, err := Model(t.Context(), s, o)
-	return err
+	must(t, UpdateBaseline(t.Context(), path, []*Result{few}))
 }
 
 // grown returns a result, and one that has grown.
@@ -242,11 +230,8 @@ func TestCompare(t *testing.T) {
 	if !reflect.DeepEqual(c, Comparison{Changes: want}) {
 		t.Errorf("%+v", c)
 	}
-	err = c.Err(current)
-	if failure.Of(err) != failure.DoesNotFit ||
-		err.Error() != "m on b as rpc: flash 1000 -> 1020 bytes (+2.00 %), above the limit of +1.5 %" {
-		t.Errorf("%v", err)
-	}
+	wantError(t, c.Err(current), failure.DoesNotFit,
+		"m on b as rpc: flash 1000 -> 1020 bytes (+2.00 %), above the limit of +1.5 %")
 	limits.Flash = 0.02
 	if err := current.Compare(old, limits).Err(current); err != nil {
 		t.Errorf("a change within its limit: %v", err)
@@ -267,10 +252,8 @@ func TestUnknown(t *testing.T) {
 	old, current := grown()
 	current.Flash, current.Stack = old.Flash, 0
 	c := current.Compare(old, Limits{})
-	if err := c.Err(current); failure.Of(err) != failure.DoesNotFit ||
-		err.Error() != "m on b as rpc: stack 100 -> unknown bytes, so that its limit cannot be checked" {
-		t.Errorf("%v", err)
-	}
+	wantError(t, c.Err(current), failure.DoesNotFit,
+		"m on b as rpc: stack 100 -> unknown bytes, so that its limit cannot be checked")
 	c = old.Compare(current, Limits{})
 	if len(c.Changes) != 1 || c.Err(old) != nil || c.Changes[0].String() != "stack unknown -> 100 bytes" {
 		t.Errorf("%+v", c)
@@ -327,27 +310,26 @@ func TestConditions(t *testing.T) {
 
 // TestNoise: times differ if their intervals do not overlap, and exceed a limit if even the ends next to each other do.
 func TestNoise(t *testing.T) {
-	for _, unit := range []string{inSeconds, inDeviceSeconds} {
-		result := func(median, half float64) *Result {
+	for _, c := range []struct {
+		unit             string
+		old, now, half   float64 // medians, and half of the interval of each
+		changed, exceeds bool
+	}{
+		{inSeconds, 1, 1.015, 0.01, false, false},
+		{inSeconds, 1, 1.015, 0.001, true, false},
+		{inDeviceSeconds, 1, 1.03, 0.001, true, true},
+		{inDeviceSeconds, 1, 1.05, 0.1, false, false},
+		{inSeconds, 1, 0.9, 0.001, true, false},
+		{inSeconds, 1e-6, 2e-6, 0, false, false},
+	} {
+		result := func(median float64) *Result {
 			return &Result{Cost: Cost{
-				Unit: unit, Samples: 10, Median: median, Low: median - half, High: median + half, Resolution: 1e-6,
+				Unit: c.unit, Samples: 10, Median: median, Low: median - c.half, High: median + c.half, Resolution: 1e-6,
 			}}
 		}
-		for _, c := range []struct {
-			old, current     *Result
-			changed, exceeds bool
-		}{
-			{result(1, 0.01), result(1.015, 0.01), false, false},
-			{result(1, 0.001), result(1.015, 0.001), true, false},
-			{result(1, 0.001), result(1.03, 0.001), true, true},
-			{result(1, 0.1), result(1.05, 0.1), false, false},
-			{result(1, 0.001), result(0.9, 0.001), true, false},
-			{result(1e-6, 0), result(2e-6, 0), false, false},
-		} {
-			changes := c.current.Compare(c.old, Limits{Cost: 0.02}).Changes
-			if (len(changes) > 0) != c.changed || c.changed && changes[0].Exceeds != c.exceeds {
-				t.Errorf("%+v, %+v: %+v", c.old.Cost, c.current.Cost, changes)
-			}
+		changes := result(c.now).Compare(result(c.old), Limits{Cost: 0.02}).Changes
+		if (len(changes) > 0) != c.changed || c.changed && changes[0].Exceeds != c.exceeds {
+			t.Errorf("%+v: %+v", c, changes)
 		}
 	}
 }
@@ -378,13 +360,14 @@ func TestBaseline(t *testing.T) {
 		b.Find(old).Outputs != nil || b.Find(lost) != nil || current.Outputs == nil {
 		t.Errorf("%+v, %v", b, err)
 	}
+	_, err = ReadBaseline(t.TempDir()) // no file that a measurement would write
+	wantError(t, err, failure.Config, "name a file in it")
 	const broken = `{"format":1,"results":[{"board":"b","model":"m",%s}]}`
 	for _, text := range []string{
-		"", "{}", "<<<<<<< HEAD\n{}", `{"format":2}`, `{"format":1,"results":[null]}`, `{"format":1,"results":[{},{}]}`,
-		`{"format":1,"x":1}`, fmt.Sprintf(broken, `"flash":-1`), fmt.Sprintf(broken, `"cost":{"median":-1}`),
+		"", "<<<<<<< HEAD\n{}", `{"format":2}`, `{"format":1,"results":[null]}`, `{"format":1,"results":[{},{}]}`,
+		`{"format":1,"x":1}`, fmt.Sprintf(broken, `"flash":-1`), fmt.Sprintf(broken, `"failure":{"class":"fault"}`),
 		fmt.Sprintf(broken, `"cost":{"unit":"instructions","median":9,"low95":9,"high95":8}`),
-		fmt.Sprintf(broken, `"failure":{"class":"fault"}`), fmt.Sprintf(broken, `"cost":{"unit":"hours","median":1}`),
-		fmt.Sprintf(broken, `"cost":{"median":1}`), fmt.Sprintf(broken, `"flash":"1"`), "[]", `{"format":"1"}`,
+		fmt.Sprintf(broken, `"cost":{"unit":"hours","median":1}`), fmt.Sprintf(broken, `"flash":"1"`), "[]",
 	} {
 		writeFile(t, path, text)
 		_, err := ReadBaseline(path)
@@ -396,21 +379,13 @@ func TestBaseline(t *testing.T) {
 	}
 }
 
-// TestBaselineIsAFolder: not a file that a measurement would write.
-func TestBaselineIsAFolder(t *testing.T) {
-	_, err := ReadBaseline(t.TempDir())
-	if failure.Of(err) != failure.Config || failure.Next(err) != "name a file in it" {
-		t.Errorf("%v; %s", err, failure.Next(err))
-	}
-}
-
 // TestUpdateBaseline: of many that update a file at once, none loses its result; one that is stopped does not wait.
 func TestUpdateBaseline(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "b.json"), filepath.Join(dir, "link")
-	testkit.Must(t, UpdateBaseline(t.Context(), path, nil))
-	testkit.Must(t, os.Symlink("b.json", link))
+	must(t, UpdateBaseline(t.Context(), path, nil))
+	must(t, os.Symlink("b.json", link))
 	const writers = 8
 	var failed [writers]error
 	var all sync.WaitGroup
@@ -476,9 +451,8 @@ func TestReadEnergy(t *testing.T) {
 		_, err := ReadEnergy(strings.NewReader(text), "D0", 3)
 		wantError(t, err, failure.Config, want)
 	}
-	if _, err := ReadEnergy(strings.NewReader(recording(20)), "D0", 0); err == nil {
-		t.Error("without a voltage")
-	}
+	_, err = ReadEnergy(strings.NewReader(recording(20)), "D0", 0)
+	wantError(t, err, failure.Config, "voltage")
 }
 
 // TestTables: a table of Markdown has both values and the cause of what exceeds a limit; a cell is one cell, and no
@@ -521,15 +495,7 @@ func TestPage(t *testing.T) {
 	page := readFile(t, "../docs/measure.md")
 	name := regexp.MustCompile(`^\w+`)
 	for _, object := range []any{
-		Result{},
-		Cost{},
-		Operator{},
-		fit.Share{},
-		fit.RegionUse{},
-		Failure{},
-		Change{},
-		Cause{},
-		Energy{},
+		Result{}, Cost{}, Operator{}, fit.Share{}, fit.RegionUse{}, Failure{}, Change{}, Cause{}, Energy{},
 	} {
 		typ := reflect.TypeOf(object)
 		for i := range typ.NumField() {
@@ -545,7 +511,7 @@ func TestContexts(t *testing.T) {
 		t.Skip("the host board needs POSIX")
 	}
 	s := project.Spec{Board: "host", Model: mlftest.Path(t, "sine.aot_c")}
-	b := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
+	b := &project.Builder{Host: cached()}
 	built, err := b.Generate(t.Context(), t.TempDir(), s)
 	must(t, err)
 	defer built.Close()
@@ -553,7 +519,7 @@ func TestContexts(t *testing.T) {
 	must(t, err)
 	set := set(t, threeInputs)
 	path := filepath.Join(t.TempDir(), "x.npz")
-	testkit.Must(t, ndarray.WriteNPZ(path, []ndarray.Named{threeInputs}))
+	must(t, ndarray.WriteNPZ(path, []ndarray.Named{threeInputs}))
 	failuretest.Ended(t, failuretest.Calls{
 		"Result.Run": func(ctx context.Context) error {
 			return new(Result).Run(ctx, &echo{model: classifier()}, set, Options{})
@@ -562,14 +528,8 @@ func TestContexts(t *testing.T) {
 			_, err := ReadSet(ctx, Files{Inputs: path}, classifier())
 			return err
 		},
-		"Build": func(ctx context.Context) error {
-			_, err := Build(ctx, built, i)
-			return err
-		},
-		"Model": func(ctx context.Context) error {
-			_, err := Model(ctx, s, Options{Builder: b})
-			return err
-		},
+		"Build": func(ctx context.Context) error { _, err := Build(ctx, built, i); return err },
+		"Model": func(ctx context.Context) error { _, err := Model(ctx, s, Options{Builder: b}); return err },
 		"UpdateBaseline": func(ctx context.Context) error {
 			path := filepath.Join(t.TempDir(), "b.json")
 			lock, err := filelock.Open(path + ".lock")

@@ -56,6 +56,14 @@ func bytesOf(d ndarray.DType, shape []int64, data ...byte) *ndarray.Array {
 	return &ndarray.Array{DType: d, Shape: shape, Data: data}
 }
 
+// scores returns an array of one sample.
+func scores(values ...float32) *ndarray.Array { return floats([]int64{1, 3}, values...) }
+
+// labels returns labels of so many samples.
+func labels(values ...byte) ndarray.Named {
+	return named("labels", bytesOf(int8s, []int64{int64(len(values))}, values...))
+}
+
 func named(name string, a *ndarray.Array) ndarray.Named { return ndarray.Named{Name: name, Array: a} }
 
 // echo is a device whose model returns its input, and that measures runs.
@@ -127,7 +135,7 @@ var threeInputs = named("x", floats([]int64{3, 3}, 1, 0, 0, 0, 1, 0, 0, 1, 0))
 func TestReport(t *testing.T) {
 	s := set(t, threeInputs,
 		named("output0", floats([]int64{3, 1, 3}, 1, 0, 0, 0, 1, 0, 0, 1, 0.5)),
-		named("labels", bytesOf(int8s, []int64{3}, 0, 1, 2)))
+		labels(0, 1, 2))
 	var steps []int
 	r, all, err := run(t.Context(), &echo{model: classifier()}, s, Options{Progress: func(done, total int) {
 		steps = append(steps, done, total)
@@ -154,9 +162,6 @@ func TestReport(t *testing.T) {
 	if table := strings.Join(r.Table(), "\n"); !strings.Contains(table, "       2 . 1 .") {
 		t.Errorf("\n%s", table)
 	}
-	if _, err := json.Marshal(r); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestRoundingAdvice: a comparison by bytes that fails because of rounding alone has the rule that allows for it.
@@ -170,7 +175,7 @@ func TestRoundingAdvice(t *testing.T) {
 		{Rule{}, 3.01, false},
 		{Rule{Abs: 1e-9}, 3.0000002, false},
 	} {
-		s := set(t, named("x", floats([]int64{1, 3}, 1, 2, c.got)), named("scores", floats([]int64{1, 3}, 1, 2, 3)))
+		s := set(t, named("x", scores(1, 2, c.got)), named("scores", scores(1, 2, 3)))
 		r, _, err := run(t.Context(), &echo{model: classifier()}, s, Options{Rule: c.rule})
 		must(t, err)
 		if err := r.Err(); err == nil || strings.Contains(failure.Next(err), "rel=1e-05") != c.advised {
@@ -181,27 +186,20 @@ func TestRoundingAdvice(t *testing.T) {
 
 // TestRules compares the same outputs by each rule.
 func TestRules(t *testing.T) {
-	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	nan := float32(math.NaN())
 	for _, c := range []struct {
 		rule      string
 		got, want []float32
 		equal     bool
 	}{
-		{"exact", []float32{1, 2, 3}, []float32{1, 2, 3}, true},
-		{"exact", []float32{1, 2, 3}, []float32{1, 2, 3.0000002}, false},
 		{"exact", []float32{nan, 2, 3}, []float32{nan, 2, 3}, true},
+		{"exact", []float32{1, 2, 3}, []float32{1, 2, 3.0000002}, false},
 		{"exact", []float32{0, 2, 3}, []float32{float32(math.Copysign(0, -1)), 2, 3}, false},
 		{"abs=0.01", []float32{0, 2, 3}, []float32{float32(math.Copysign(0, -1)), 2, 3}, true},
-		{"abs=0.01", []float32{1, 2, 3}, []float32{1.009, 2, 3}, true},
 		{"abs=0.01", []float32{1, 2, 3}, []float32{1.011, 2, 3}, false},
-		{"rel=0.01", []float32{100, 2, 3}, []float32{100.9, 2, 3}, true},
 		{"rel=0.01", []float32{100, 2, 0.001}, []float32{100, 2, 0}, false},
 		{"abs=0.001,rel=0.01", []float32{100, 2, 0.0009}, []float32{100.9, 2, 0}, true},
 		{"abs=1e+30", []float32{nan, 2, 3}, []float32{1, 2, 3}, false},
-		{"abs=1e+30", []float32{1, 2, 3}, []float32{nan, 2, 3}, false},
-		{"abs=1e+30", []float32{nan, inf, 3}, []float32{nan, inf, 3}, true},
-		{"abs=1e+30", []float32{1, inf, 3}, []float32{1, -inf, 3}, false},
-		{"abs=1e+30", []float32{1, inf, 3}, []float32{1, 2, 3}, false},
 		{"top1", []float32{1, 5, 3}, []float32{0, 1, 0}, true},
 		{"top1", []float32{5, 5, 3}, []float32{0, 1, 0}, false}, // the first of two
 		{"top1", []float32{nan, 5, 3}, []float32{0, 1, 0}, false},
@@ -210,7 +208,7 @@ func TestRules(t *testing.T) {
 		if err != nil || rule.String() != c.rule {
 			t.Fatalf("%s: %v, %v", c.rule, rule, err)
 		}
-		s := set(t, named("x", floats([]int64{1, 3}, c.got...)), named("scores", floats([]int64{1, 3}, c.want...)))
+		s := set(t, named("x", scores(c.got...)), named("scores", scores(c.want...)))
 		r, _, err := run(t.Context(), &echo{model: classifier()}, s, Options{Rule: rule})
 		must(t, err)
 		if (r.Err() == nil) != c.equal || (r.Equal == 1) != c.equal {
@@ -223,17 +221,17 @@ func TestRules(t *testing.T) {
 		if _, err := json.Marshal(r); err != nil { // NaN has no form
 			t.Error(err)
 		}
-		err = rule.Compare(floats([]int64{1, 3}, c.got...), floats([]int64{1, 3}, c.want...))
+		err = rule.Compare(scores(c.got...), scores(c.want...))
 		if (err == nil) != c.equal || err != nil && failure.Of(err) != failure.WrongAnswer {
 			t.Errorf("two arrays, %s of %v and %v: %v", c.rule, c.got, c.want, err)
 		}
 	}
-	a, b := floats([]int64{1, 3}, 1, 2, 3), floats([]int64{3}, 1, 2, 3)
+	a, b := scores(1, 2, 3), floats([]int64{3}, 1, 2, 3)
 	wantError(t, (Rule{Abs: 9}).Compare(a, b), failure.WrongAnswer)
 	wantError(t, (Rule{Abs: -1}).Compare(a, a), failure.Config)
 	wantError(t, (Rule{Top1: true}).Compare(floats([]int64{1}, 1), floats([]int64{1}, 1)), failure.Config)
 	for _, text := range []string{
-		"exactly", "abs", "abs=", "abs=-1", "abs=nan", "abs=inf", "abs=0", "abs=1,abs=2", "top1,abs=1", ",",
+		"exactly", "abs", "abs=", "abs=-1", "abs=nan", "abs=0", "abs=1,abs=2", "top1,abs=1", ",",
 	} {
 		if r, err := ParseRule(text); failure.Of(err) != failure.Config {
 			t.Errorf("%q: %+v, %v", text, r, err)
@@ -244,22 +242,14 @@ func TestRules(t *testing.T) {
 // TestExamplesRule compares the outputs of a model's examples by the model's rule. Another rule, also the exact one,
 // and expected outputs from elsewhere replace it.
 func TestExamplesRule(t *testing.T) {
-	near := floats([]int64{1, 3}, 1.25, 5, 3)
-	encode := func(scores *ndarray.Array) []byte {
-		data, err := ndarray.EncodeNPZ([]ndarray.Named{
-			named("x", floats([]int64{1, 3}, 1, 5, 3)), named("scores", scores), named("labels", bytesOf(int8s, []int64{1}, 1)),
-		})
-		must(t, err)
-		return data
-	}
+	near := named("scores", scores(1.25, 5, 3))
+	examples, err := ndarray.EncodeNPZ([]ndarray.Named{named("x", scores(1, 5, 3)), near, labels(1)})
+	must(t, err)
 	m := classifier()
-	m.Examples, m.Compare = encode(near), "abs=0.5"
-	wants, labels := filepath.Join(t.TempDir(), "want.npz"), filepath.Join(t.TempDir(), "labels.npz")
-	for path, array := range map[string]ndarray.Named{
-		wants: named("scores", near), labels: named("labels", bytesOf(int8s, []int64{1}, 2)),
-	} {
-		must(t, ndarray.WriteNPZ(path, []ndarray.Named{array}))
-	}
+	m.Examples, m.Compare = examples, "abs=0.5"
+	wants, other := filepath.Join(t.TempDir(), "want.npz"), filepath.Join(t.TempDir(), "labels.npz")
+	must(t, ndarray.WriteNPZ(wants, []ndarray.Named{near}))
+	must(t, ndarray.WriteNPZ(other, []ndarray.Named{labels(2)}))
 	for _, c := range []struct {
 		files          Files
 		rule           string
@@ -267,10 +257,9 @@ func TestExamplesRule(t *testing.T) {
 	}{
 		{Files{}, "", 1, 1},
 		{Files{}, "exact", 0, 1},
-		{Files{}, "abs=0.1", 0, 1},
 		{Files{Expected: wants}, "", 0, 1},
 		{Files{Expected: wants}, "top1", 1, 1},
-		{Files{Labels: labels}, "", 1, 0},
+		{Files{Labels: other}, "", 1, 0},
 	} {
 		s, err := ReadSet(t.Context(), c.files, m)
 		must(t, err)
@@ -282,7 +271,7 @@ func TestExamplesRule(t *testing.T) {
 		}
 	}
 	m.Compare = "nearly"
-	_, err := ReadSet(t.Context(), Files{}, m)
+	_, err = ReadSet(t.Context(), Files{}, m)
 	wantError(t, err, failure.Config, `the model's examples: "nearly" is none of`)
 }
 
@@ -321,14 +310,9 @@ func TestWideIntegers(t *testing.T) {
 		near      bool
 		far       float64
 	}{
-		{int64s, Rule{Abs: 1}, 1 << 60, 1<<60 + 1, true, 1},
 		{int64s, Rule{Abs: 1}, 1<<60 + 100, 1 << 60, false, 100},
-		{int64s, Rule{Abs: 1.5}, 1 << 60, 1<<60 + 2, false, 2},
-		{int64s, Rule{Abs: 1 << 53}, 1<<53 + 1, 0, false, 1 << 53},
 		{int64s, Rule{Abs: 1e18}, 1 << 63, 1<<63 - 1, false, 1 << 64}, // the least and the largest
-		{int64s, Rule{Abs: 1e20}, 1 << 63, 1<<63 - 1, true, 1 << 64},
-		{int64s, Rule{Rel: 0.5}, math.MaxUint64, 1, false, 2}, // -1
-		{uint64s, Rule{Abs: 1}, math.MaxUint64, math.MaxUint64 - 100, false, 100},
+		{int64s, Rule{Rel: 0.5}, math.MaxUint64, 1, false, 2},         // -1
 		{uint64s, Rule{Abs: 100}, math.MaxUint64 - 100, math.MaxUint64, true, 100},
 		{uint64s, Rule{}, 1<<63 + 1, 1 << 63, false, 1},
 	} {
@@ -371,154 +355,74 @@ func TestErr(t *testing.T) {
 	}
 }
 
-// TestBadSets gives sets and options that are refused before anything runs.
+// TestBadSets: arrays before others of three samples, and what their error and its next step have.
 func TestBadSets(t *testing.T) {
-	labels := func(values ...byte) ndarray.Named {
-		return named("labels", bytesOf(int8s, []int64{int64(len(values))}, values...))
-	}
-	nan := float32(math.NaN())
 	for name, c := range map[string]struct {
-		arrays []ndarray.Named
-		o      Options
-		want   string
+		array ndarray.Named
+		want  []string
 	}{
-		"nothing":        {nil, Options{}, "no samples"},
-		"an empty batch": {[]ndarray.Named{named("x", floats([]int64{0, 3}))}, Options{}, "no samples"},
-		"no input":       {[]ndarray.Named{labels(1)}, Options{}, "no samples"},
-		"empty labels":   {[]ndarray.Named{threeInputs, labels()}, Options{}, "no samples"},
-		"an unknown name": {
-			[]ndarray.Named{threeInputs, named("y", floats([]int64{3}))},
-			Options{},
-			`array "y" is none of`,
-		},
-		"another shape": {
-			[]ndarray.Named{named("x", floats([]int64{3, 1}, 1, 2, 3))},
-			Options{},
+		"an unknown name": {named("xs", threeInputs.Array), []string{`array "xs" is none of`, `did you mean "x"?`}},
+		"no name":         {named("temperature", threeInputs.Array), []string{"leave it out"}},
+		"another shape": {named("x", floats([]int64{3, 1}, 1, 2, 3)), []string{
 			"wrong shape: float32 (3, 1) is neither one sample, float32 (1, 3), nor N samples, float32 (N, 3)",
-		},
-		"a scalar": {
-			[]ndarray.Named{named("x", floats(nil, 1))},
-			Options{},
-			"is neither one sample",
-		},
+			"convert the samples",
+		}},
+		"a scalar": {named("x", floats(nil, 1)), []string{"is neither one sample"}},
 		"another type": {
-			[]ndarray.Named{named("x", bytesOf(int8s, []int64{1, 3}, 1, 2, 3))},
-			Options{},
-			"wrong type: int8 (1, 3) is neither one sample, float32 (1, 3)",
+			named("x", bytesOf(int8s, []int64{1, 3}, 1, 2, 3)), []string{"wrong type: int8 (1, 3) is neither"},
 		},
-		"a short array": {
-			[]ndarray.Named{named("x", floats([]int64{1, 3}, 1))},
-			Options{},
-			"must have 12 bytes",
-		},
-		"a negative extent": {[]ndarray.Named{named("x", floats([]int64{-1, 3}))}, Options{}, "negative"},
-		"too few labels": {
-			[]ndarray.Named{threeInputs, labels(1)},
-			Options{},
-			"3 samples, and 1 of labels",
-		},
-		"too many outputs": {
-			[]ndarray.Named{
-				named("x", floats([]int64{3}, 1, 2, 3)),
-				named("output0", floats([]int64{2, 3}, 1, 2, 3, 4, 5, 6)),
-			},
-			Options{},
-			"neither",
-		},
-		"a label too large": {
-			[]ndarray.Named{threeInputs, labels(0, 1, 3)},
-			Options{},
-			"sample 2: the label 3 is not one of the model's classes, 0 to 2",
-		},
-		"a negative label": {[]ndarray.Named{threeInputs, labels(0, 0xff, 1)}, Options{}, "the label -1"},
+		"a short array":     {named("x", scores(1)), []string{"must have 12 bytes"}},
+		"a negative extent": {named("x", floats([]int64{-1, 3})), []string{"negative"}},
+		"an empty batch":    {named("output0", floats([]int64{0, 3})), []string{"no samples"}},
+		"of another model":  {named("output0", floats([]int64{3, 2}, 1, 2, 3, 4, 5, 6)), []string{"this model returns"}},
+		"too few labels":    {labels(1), []string{"3 samples, and 1 of labels", "one for each sample"}},
+		"a label too large": {labels(0, 1, 3), []string{"sample 2: the label 3 is not one of the model's classes, 0 to 2"}},
+		"a negative label":  {labels(0, 0xff, 1), []string{"the label -1"}},
 		"a huge label": {
-			[]ndarray.Named{
-				named("x", floats([]int64{1, 3}, 1, 2, 3)),
-				named("labels", bytesOf(uint64s, []int64{1}, 255, 255, 255, 255, 255, 255, 255, 255)),
-			},
-			Options{},
-			"the label 18446744073709551615 is no class",
+			named("labels", bytesOf(uint64s, []int64{1}, 255, 255, 255, 255, 255, 255, 255, 255)),
+			[]string{"the label 18446744073709551615 is no class"},
 		},
 		"labels of booleans": {
-			[]ndarray.Named{threeInputs, named("labels", bytesOf(bools, []int64{3}, 0, 1, 0))},
-			Options{},
-			"labels are integers on one axis, not bool",
+			named("labels", bytesOf(bools, []int64{3}, 0, 1, 0)), []string{"labels are integers on one axis, not bool"},
 		},
-		"too many labels": {
-			[]ndarray.Named{threeInputs, labels(make([]byte, maxSamples+1)...)},
-			Options{},
-			"1048577 labels are more than 1048576",
-		},
-		"labels of floats": {
-			[]ndarray.Named{threeInputs, named("labels", floats([]int64{3}, 0, 1, 2))},
-			Options{},
-			"labels are integers",
-		},
-		"labels on two axes": {
-			[]ndarray.Named{threeInputs, named("labels", bytesOf(int8s, []int64{3, 2}, 0, 1, 2, 0, 1, 2))},
-			Options{},
-			"on one axis",
-		},
-		"numbers with a gap": {
-			[]ndarray.Named{
-				named("x_0", floats([]int64{1, 3}, 1, 2, 3)),
-				named("x_2", floats([]int64{1, 3}, 1, 2, 3)),
-			},
-			Options{},
-			"number 1 is expected",
-		},
-		"both forms": {
-			[]ndarray.Named{named("x_0", floats([]int64{1, 3}, 1, 2, 3)), threeInputs},
-			Options{},
-			"another one of the same tensor",
-		},
-		"a numbered batch": {
-			[]ndarray.Named{named("x_0", threeInputs.Array)},
-			Options{},
-			"holds 3 samples",
-		},
-		"two names": {
-			[]ndarray.Named{named("output0", threeInputs.Array), named("scores", threeInputs.Array)},
-			Options{},
-			"another one of the same tensor",
-		},
-		"no label to reach": {[]ndarray.Named{threeInputs}, Options{Accuracy: 0.5}, "no labels"},
-		"an accuracy of 200 %": {
-			[]ndarray.Named{threeInputs, labels(0, 1, 2)},
-			Options{Accuracy: 2},
-			"not from 0 to 1",
-		},
-		"no accuracy": {
-			[]ndarray.Named{threeInputs, labels(0, 1, 2)},
-			Options{Accuracy: math.NaN()},
-			"not from 0 to 1",
-		},
-		"a negative tolerance": {
-			[]ndarray.Named{threeInputs},
-			Options{Rule: Rule{Abs: -1}},
-			"not a positive number",
-		},
-		"two rules": {
-			[]ndarray.Named{threeInputs},
-			Options{Rule: Rule{Abs: 1, Top1: true}},
-			"no tolerance",
-		},
-		"no largest": {
-			[]ndarray.Named{
-				named("x", floats([]int64{1, 3}, 1, 2, 3)),
-				named("output0", floats([]int64{1, 3}, nan, 1, 2)),
-			},
-			Options{Rule: Rule{Top1: true}},
-			"no largest element",
-		},
+		"labels of floats":   {named("labels", floats([]int64{3}, 0, 1, 0)), []string{"the number of its class"}},
+		"labels on two axes": {named("labels", bytesOf(int8s, []int64{1, 2}, 0, 1)), []string{"on one axis"}},
+		"both forms":         {named("x_0", scores(1, 2, 3)), []string{"another one of the same tensor"}},
+		"a numbered batch":   {named("x_0", threeInputs.Array), []string{"holds 3 samples"}},
+		"a gap":              {named("output0_1", scores(1, 2, 3)), []string{"number 0 is expected"}},
 	} {
-		s, err := newSet(c.arrays, classifier())
+		t.Run(name, func(t *testing.T) {
+			_, err := newSet([]ndarray.Named{c.array, threeInputs}, classifier())
+			wantError(t, err, failure.Config, c.want...)
+		})
+	}
+	_, err := newSet([]ndarray.Named{labels(1)}, classifier())
+	wantError(t, err, failure.Config, "no samples")
+	_, err = ReadSet(t.Context(), Files{Inputs: filepath.Join(t.TempDir(), "none")}, classifier())
+	wantError(t, err, failure.Config, "or a folder")
+}
+
+// TestBadOptions: options that cannot be, or that do not fit the set, are refused before anything runs.
+func TestBadOptions(t *testing.T) {
+	labelled := set(t, threeInputs, labels(0, 1, 2))
+	noLargest := set(t, named("x", scores(1, 2, 3)), named("output0", scores(float32(math.NaN()), 1, 2)))
+	for _, c := range []struct {
+		s    *Set
+		o    Options
+		want string
+	}{
+		{set(t, threeInputs), Options{Accuracy: 0.5}, "no labels"},
+		{labelled, Options{Accuracy: 2}, "not from 0 to 1"},
+		{labelled, Options{Accuracy: math.NaN()}, "not from 0 to 1"},
+		{labelled, Options{Rule: Rule{Abs: -1}}, "not a positive number"},
+		{labelled, Options{Rule: Rule{Abs: 1, Top1: true}}, "no tolerance"},
+		{noLargest, Options{Rule: Rule{Top1: true}}, "no largest element"},
+	} {
 		e := &echo{model: classifier()}
-		if err == nil {
-			_, _, err = run(t.Context(), e, s, c.o)
-		}
-		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.want) || e.runs > 0 {
-			t.Errorf("%s: %v after %d runs, want %q", name, err, e.runs, c.want)
+		_, _, err := run(t.Context(), e, c.s, c.o)
+		wantError(t, err, failure.Config, c.want)
+		if e.runs > 0 {
+			t.Errorf("%s, after %d runs", c.want, e.runs)
 		}
 	}
 }
@@ -527,8 +431,8 @@ func TestBadSets(t *testing.T) {
 func TestNoClasses(t *testing.T) {
 	m := classifier()
 	m.Outputs[0].DType, m.Outputs[0].Shape = bools, []int64{2, 2}
-	x := named("x", floats([]int64{1, 3}, 1, 2, 3))
-	_, err := newSet([]ndarray.Named{x, named("labels", bytesOf(int8s, []int64{1}, 0))}, m)
+	x := named("x", scores(1, 2, 3))
+	_, err := newSet([]ndarray.Named{x, labels(0)}, m)
 	wantError(t, err, failure.Config)
 	s, err := newSet([]ndarray.Named{x, named("output0", bytesOf(bools, []int64{2, 2}, 0, 1, 0, 1))}, m)
 	must(t, err)
@@ -629,11 +533,11 @@ func TestRead(t *testing.T) {
 		must(t, ndarray.WriteNPZ(path, arrays))
 		return path
 	}
-	one := floats([]int64{1, 3}, 1, 2, 3)
-	write("set/a.npz", named("x_0", one), named("labels", bytesOf(int8s, []int64{2}, 0, 1)), named("x_1", one))
-	write("set/b.npz", named("x", threeInputs.Array), named("labels", bytesOf(int8s, []int64{3}, 2, 1, 0)))
+	one := scores(1, 2, 3)
+	write("set/a.npz", named("x_0", one), labels(0, 1), named("x_1", one))
+	write("set/b.npz", threeInputs, labels(2, 1, 0))
 	write("other/notes.txt", named("x", one))
-	labels := write("labels.npz", named("labels", bytesOf(int8s, []int64{5}, 0, 0, 0, 0, 0)))
+	five := write("labels.npz", labels(0, 0, 0, 0, 0))
 	want := write("want.npz", named("output0", floats([]int64{5, 3}, make([]float32, 15)...)))
 	file := write("one.npz", named("x", one))
 	for name, c := range map[string]struct {
@@ -643,12 +547,9 @@ func TestRead(t *testing.T) {
 	}{
 		"folder":           {Files{Inputs: filepath.Join(dir, "set")}, 5, ""},
 		"with outputs":     {Files{Inputs: filepath.Join(dir, "set"), Expected: want}, 5, ""},
-		"labels twice":     {Files{Inputs: filepath.Join(dir, "set"), Labels: labels}, 0, "have these arrays too"},
-		"too few inputs":   {Files{Inputs: file, Labels: labels}, 0, "1 samples, and 5 of labels"},
+		"labels twice":     {Files{Inputs: filepath.Join(dir, "set"), Labels: five}, 0, "have these arrays too"},
 		"wrong file":       {Files{Inputs: file, Labels: want}, 0, `array "output0" is none of: labels`},
-		"no such file":     {Files{Inputs: filepath.Join(dir, "none.npz")}, 0, "none.npz"},
 		"a folder without": {Files{Inputs: filepath.Join(dir, "other")}, 0, "0 files"},
-		"other arrays":     {Files{Inputs: file, Labels: filepath.Join(dir, "set", "a.npz")}, 0, "none of: labels"},
 	} {
 		s, err := ReadSet(t.Context(), c.files, classifier())
 		if c.want == "" {
@@ -673,34 +574,10 @@ func TestManyLabels(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	_, err := labelsOf(a)
 	runtime.ReadMemStats(&after)
-	if err == nil || after.TotalAlloc-before.TotalAlloc > 1<<20 {
-		t.Errorf("%d bytes of memory, %v", after.TotalAlloc-before.TotalAlloc, err)
+	wantError(t, err, "", "8388608 labels are more than 1048576", "divide")
+	if after.TotalAlloc-before.TotalAlloc > 1<<20 {
+		t.Errorf("%d bytes of memory", after.TotalAlloc-before.TotalAlloc)
 	}
-}
-
-// TestNextSteps: what does not fit is refused with what to do.
-func TestNextSteps(t *testing.T) {
-	many := bytesOf(int8s, []int64{maxSamples + 1}, make([]byte, maxSamples+1)...)
-	for name, c := range map[string]struct {
-		array ndarray.Named
-		want  string
-	}{
-		"another name":         {named("xs", threeInputs.Array), `did you mean "x"?`},
-		"another label":        {named("label", threeInputs.Array), `did you mean "labels"?`},
-		"no name":              {named("temperature", threeInputs.Array), "leave it out"},
-		"another input":        {named("x_0", floats([]int64{3, 1}, 1, 2, 3)), "convert the samples"},
-		"of another model":     {named("output0", floats([]int64{3, 2}, 1, 2, 3, 4, 5, 6)), "this model returns"},
-		"probabilities":        {named("labels", floats([]int64{3}, 0, 1, 0)), "the number of its class"},
-		"too many":             {named("labels", many), "divide"},
-		"as many as there are": {named("labels", bytesOf(int8s, []int64{2}, 0, 1)), "one for each sample"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := newSet([]ndarray.Named{c.array, threeInputs}, classifier())
-			wantError(t, err, failure.Config, c.want)
-		})
-	}
-	_, err := ReadSet(t.Context(), Files{Inputs: filepath.Join(t.TempDir(), "none")}, classifier())
-	wantError(t, err, failure.Config, "or a folder")
 }
 
 // TestFolderOfNPY reads .npy files, which have the names of arrays or none.
@@ -716,16 +593,16 @@ func TestFolderOfNPY(t *testing.T) {
 		path := filepath.Join(dir, name)
 		writeFile(t, path, string(npy))
 	}
-	one := floats([]int64{1, 3}, 1, 2, 3)
-	write("named/labels.npy", bytesOf(int8s, []int64{3}, 0, 1, 2))
+	one := scores(1, 2, 3)
+	write("named/labels.npy", labels(0, 1, 2).Array)
 	write("named/output0.npy", threeInputs.Array)
 	write("named/x.npy", threeInputs.Array)
 	for i := range 11 {
-		write(fmt.Sprintf("numbered/x_%d.npy", i), floats([]int64{1, 3}, float32(i), 0, 0))
+		write(fmt.Sprintf("numbered/x_%d.npy", i), scores(float32(i), 0, 0))
 	}
-	write("numbered/labels.npy", bytesOf(int8s, []int64{11}, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1))
-	write("nameless/10.npy", floats([]int64{1, 3}, 10, 0, 0))
-	write("nameless/9.npy", floats([]int64{1, 3}, 9, 0, 0))
+	write("numbered/labels.npy", labels(0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1).Array)
+	write("nameless/10.npy", scores(10, 0, 0))
+	write("nameless/9.npy", scores(9, 0, 0))
 	write("nameless/x_01.npy", threeInputs.Array)
 	write("one.npy", one)
 	write("want/x.npy", one)

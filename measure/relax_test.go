@@ -2,7 +2,6 @@ package measure_test
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
@@ -35,7 +33,7 @@ func TestRelax(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(testkit.Root(t), "python", "tests", "networks.py")
 	text, err := os.ReadFile(script)
-	testkit.Must(t, err)
+	must(t, err)
 	var all []string
 	for _, m := range regexp.MustCompile(`(?m)^def (\w+)\(\) -> onnx.ModelProto:`).FindAllSubmatch(text, -1) {
 		all = append(all, string(m[1]))
@@ -94,11 +92,7 @@ func validateScript(t *testing.T, script string, names ...string) {
 func equals(t *testing.T, board, base, rule string) {
 	t.Helper()
 	files := measure.Files{Inputs: base + ".inputs.npz", Expected: base + ".outputs.npz"}
-	r, err := validated(t, board, base+".tar", files, rule)
-	if errors.As(err, new(*failure.MissingToolError)) {
-		t.Skip(err)
-	}
-	testkit.Must(t, err)
+	r := validated(t, board, base+".tar", files, rule)
 	if err := r.Err(); err != nil || r.Outputs.Samples != 1 || r.Outputs.Equal != 1 {
 		t.Errorf("%v: %+v", err, r)
 	}
@@ -116,11 +110,7 @@ func TestKeywordSpotting(t *testing.T) {
 	folder := t.TempDir()
 	relaxPython(t, filepath.Join(testkit.Root(t), "python", "tests", "kws.py"), archives[i], folder)
 	run := func(model, inputs, outputs, rule string) *measure.Result {
-		r, err := validated(t, "mps2_an386", model, measure.Files{Inputs: inputs, Expected: outputs}, rule)
-		if errors.As(err, new(*failure.MissingToolError)) {
-			t.Skip(err)
-		}
-		testkit.Must(t, err)
+		r := validated(t, "mps2_an386", model, measure.Files{Inputs: inputs, Expected: outputs}, rule)
 		if err := r.Err(); err != nil {
 			t.Errorf("%s: %v", model, err)
 		}
@@ -160,7 +150,7 @@ func TestExporter(t *testing.T) {
 	var all []string
 	for _, file := range []string{"test_check.py", "test_export.py", "test_lite.py"} {
 		text, err := os.ReadFile(filepath.Join(folder, file))
-		testkit.Must(t, err)
+		must(t, err)
 		for _, m := range regexp.MustCompile(`(?m)^    def (test_\w+)\(`).FindAllSubmatch(text, -1) {
 			all = append(all, string(m[1]))
 		}
