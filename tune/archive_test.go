@@ -41,7 +41,6 @@ func TestArchiveArraysAreAssignedByNameOrOrder(t *testing.T) {
 		"in order":          {inputs: named("first", "second"), want: renamed},
 		"without":           {},
 		"one input":         {inputs: in[1:]},
-		"a name is wrong":   {inputs: named("A", "first"), err: `no input "first"`},
 		"wrong first":       {inputs: []ndarray.Named{{Name: "first", Array: in[0].Array}, in[1]}, err: `no input "first"`},
 		"twice":             {inputs: []ndarray.Named{in[0], in[0]}, err: "two arrays for input A "},
 		"too few in order":  {inputs: named("first"), err: "1 input arrays, none with the name of a tensor, and 2"},
@@ -75,11 +74,6 @@ func TestArchiveArraysAreAssignedByNameOrOrder(t *testing.T) {
 			}
 		})
 	}
-	for _, id := range []string{"", "x@flash", "\xff"} {
-		t.Run("ID "+id, func(t *testing.T) {
-			if _, err := tune.CandidateOf(id, a, in, out); failure.Of(err) != failure.Config {
-				t.Errorf("%q: %v", id, err)
-			}
-		})
-	}
+	_, err = tune.CandidateOf("x@flash", a, in, out)
+	wantError(t, err, failure.Config)
 }

@@ -11,11 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
@@ -83,72 +81,33 @@ const perOp = 160
 // BenchmarkCandidates takes candidates from C source to a verified time: three samples of at least a millisecond, on
 // one board, with an empty cache.
 func BenchmarkCandidates(b *testing.B) {
-	for _, c := range []struct {
-		boards   []string
-		builders int // 0: one for each processor
-	}{
-		{[]string{"host"}, 0},
-		{[]string{"host"}, 1},
-		{[]string{"host", "host"}, 0},
-		{[]string{"mps2_an385"}, 0},
-		{[]string{"mps2_an385"}, 1},
-		{[]string{"mps2_an385", "mps2_an385"}, 0},
-		{[]string{"mps2_an385", "mps2_an385"}, 1},
-		{[]string{"mps2_an385", "mps2_an385", "mps2_an385", "mps2_an385"}, 0},
-		{[]string{"mps2_an385", "qemu_riscv32"}, 0},
-	} {
-		boards, name := c.boards, strings.Join(c.boards, ",")
-		if c.builders != 0 {
-			name += fmt.Sprintf("/builders=%d", c.builders)
-		}
-		b.Run(name, func(b *testing.B) {
-			most := bound(b, boards[0])
-			builder := &project.Builder{Host: device.Host{Cache: cache.New(b.TempDir(), cache.Options{})}, Jobs: c.builders}
-			r, err := tune.OpenRun(b.Context(), b.TempDir(), &device.Desk{}, boards, tune.Options{Builder: builder})
+	for _, board := range []string{"host", "mps2_an385"} {
+		b.Run(board, func(b *testing.B) {
+			most := bound(b, board)
+			builder := &project.Builder{Host: device.Host{Cache: cache.New(b.TempDir(), cache.Options{})}}
+			r, err := tune.OpenRun(b.Context(), b.TempDir(), &device.Desk{}, []string{board}, tune.Options{Builder: builder})
 			must(b, err)
-			kinds := r.Kinds()
-			var build, wait, load, run time.Duration
-			n := 0
-			each := func(yield func(tune.Candidate) bool) {
-				for c := range variants(b, b.N*perOp) {
-					c.Kind = kinds[n%len(kinds)]
-					n++
-					if !yield(c) {
-						return
-					}
-				}
-			}
-			_, err = r.Measure(b.Context(), operator("warm", right)) // until a board has opened
-			if len(kinds) == 1 {
-				must(b, err)
-			}
+			_, err = r.Measure(b.Context(), operator("warm", right)) // until the board has opened
+			must(b, err)
 			b.ResetTimer()
-			for result, err := range r.All(b.Context(), each) {
+			for result, err := range r.All(b.Context(), variants(b, b.N*perOp)) {
 				must(b, err)
 				if result.Failure != nil || result.SameAs != "" || len(result.Samples) != 3 {
 					b.Errorf("%s: %+v", result.ID, result)
 				}
-				build, wait, load, run = build+result.Build, wait+result.Wait, load+result.Load, run+result.Run
 			}
 			b.StopTimer()
 			perMinute := 60 * float64(b.N*perOp) / b.Elapsed().Seconds()
-			each1 := func(d time.Duration) float64 { return d.Seconds() * 1000 / float64(b.N*perOp) }
 			b.ReportMetric(perMinute, "candidates/min")
 			b.ReportMetric(100*perMinute/most, "%bound")
-			b.ReportMetric(each1(build), "build-ms")
-			b.ReportMetric(each1(wait), "wait-ms")
-			b.ReportMetric(each1(load), "load-ms")
-			b.ReportMetric(each1(run), "run-ms")
-			b.ReportMetric(100*each1(load+run)*float64(b.N*perOp)/1000/(b.Elapsed().Seconds()*float64(len(boards))), "%busy")
 			must(b, r.Close())
 		})
 	}
 }
 
-// A pacedPlace sends as a UART of 115,200 baud does, and counts.
-type pacedPlace struct {
+// A countingPlace counts the bytes that are sent.
+type countingPlace struct {
 	tune.Place
-	baud int // 0: as fast as the link is
 	sent *atomic.Int64
 }
 
@@ -157,79 +116,33 @@ type linked interface {
 	Link(ctx context.Context, i *image.Image) (transport.Link, error)
 }
 
-func (p pacedPlace) Open(ctx context.Context, i *image.Image) (*rpc.Session, error) {
+func (p countingPlace) Open(ctx context.Context, i *image.Image) (*rpc.Session, error) {
 	link, err := p.Place.(linked).Link(ctx, i)
 	if err != nil {
 		return nil, err
 	}
-	t, err := transport.Dial(ctx, &pacedLink{Link: link, place: p}, transport.SessionOptions{})
+	t, err := transport.Dial(ctx, countingLink{link, p.sent}, transport.SessionOptions{})
 	if err != nil {
 		return nil, err
 	}
 	return rpc.New(t, rpc.Options{}), nil
 }
 
-type pacedLink struct {
+type countingLink struct {
 	transport.Link
-	place pacedPlace
-	free  [2]time.Time // when the line can take the next byte, to the device and back
+	sent *atomic.Int64
 }
 
-// pass waits for the transmission of n bytes, with a start and a stop bit each.
-func (l *pacedLink) pass(line, n int) {
-	if l.place.baud == 0 {
-		return
-	}
-	if now := time.Now(); l.free[line].Before(now) {
-		l.free[line] = now
-	}
-	l.free[line] = l.free[line].Add(time.Duration(n) * 10 * time.Second / time.Duration(l.place.baud))
-	time.Sleep(time.Until(l.free[line]))
-}
-
-func (l *pacedLink) Write(ctx context.Context, p []byte) error {
-	l.place.sent.Add(int64(len(p)))
-	l.pass(0, len(p))
+func (l countingLink) Write(ctx context.Context, p []byte) error {
+	l.sent.Add(int64(len(p)))
 	return l.Link.Write(ctx, p)
-}
-
-func (l *pacedLink) Read(ctx context.Context, p []byte) (int, error) {
-	n, err := l.Link.Read(ctx, p)
-	l.pass(1, n)
-	return n, err
-}
-
-// BenchmarkPacedLink measures candidates over a link as slow as a UART.
-func BenchmarkPacedLink(b *testing.B) {
-	const baud = 115200
-	var sent atomic.Int64
-	r, err := tune.OpenRun(b.Context(), b.TempDir(), &device.Desk{}, []string{"mps2_an385"}, tune.Options{}.Replacing(
-		func(p tune.Place) tune.Place { return pacedPlace{p, baud, &sent} }))
-	must(b, err)
-	for range r.All(b.Context(), variants(b, 1)) {
-	}
-	before := sent.Load()
-	b.ResetTimer()
-	for result, err := range r.All(b.Context(), variants(b, b.N+1)) {
-		must(b, err)
-		if result.Failure != nil {
-			b.Errorf("%s: %+v", result.ID, result.Failure)
-		}
-	}
-	b.StopTimer()
-	perCandidate := float64(sent.Load()-before) / float64(b.N)
-	perMinute := 60 * float64(b.N) / b.Elapsed().Seconds()
-	b.ReportMetric(perCandidate, "sentB/candidate")
-	b.ReportMetric(perMinute, "candidates/min")
-	b.ReportMetric(100*perMinute/(60*baud/10/perCandidate), "%link")
-	must(b, r.Close())
 }
 
 // TestUploadIsLittleMoreThanCode counts the bytes that are sent for a candidate whose arguments are on the device.
 func TestUploadIsLittleMoreThanCode(t *testing.T) {
 	var sent atomic.Int64
 	r, _ := opened(t, tune.Options{}.Replacing(
-		func(p tune.Place) tune.Place { return pacedPlace{p, 0, &sent} }), "mps2_an385")
+		func(p tune.Place) tune.Place { return countingPlace{p, &sent} }), "mps2_an385")
 	before := int64(0)
 	for c := range variants(t, 5) {
 		result := measured(t, r, c)
@@ -267,7 +180,12 @@ func TestCandidatesLeaveNothingBehind(t *testing.T) {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		return state{int(m.HeapAlloc), len(entries(t, "/proc/self/fd")), len(entries(t, os.TempDir()))}
+		count := func(dir string) int {
+			all, err := os.ReadDir(dir)
+			must(t, err)
+			return len(all)
+		}
+		return state{int(m.HeapAlloc), count("/proc/self/fd"), count(os.TempDir())}
 	}
 	var first state
 	seen := 0
@@ -303,11 +221,4 @@ func TestCandidatesLeaveNothingBehind(t *testing.T) {
 		t.Errorf("the run's folder has %d bytes, more than %d", bytes, limit)
 	}
 	t.Logf("the run's folder has %d bytes", bytes)
-}
-
-func entries(t testing.TB, dir string) []os.DirEntry {
-	t.Helper()
-	all, err := os.ReadDir(dir)
-	must(t, err)
-	return all
 }

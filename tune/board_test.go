@@ -116,6 +116,42 @@ func floats(data []byte) []float32 {
 	return all
 }
 
+// openBoard opens a board and a session with it.
+func openBoard(t *testing.T, dir, name string, o tune.Options) (serve.Place, *rpc.Session) {
+	t.Helper()
+	b, err := tune.OpenBoard(t.Context(), dir, &device.Desk{}, name, o)
+	must(t, err)
+	t.Cleanup(func() { must(t, b.Close()) })
+	session, err := b.Open(t.Context())
+	must(t, err)
+	return b, session
+}
+
+// load loads a module of C.
+func load(t *testing.T, b serve.Place, source string) rpc.Module {
+	t.Helper()
+	loaded, err := b.Load(t.Context(), tarOf(t, "lib0.c", source))
+	must(t, err)
+	return loaded
+}
+
+func function(t *testing.T, m rpc.Module, name string) rpc.Function {
+	t.Helper()
+	f, err := m.Function(t.Context(), name)
+	must(t, err)
+	return f
+}
+
+// free returns how many bytes of RAM a board has for modules.
+func free(t *testing.T, b serve.Place) uint64 {
+	t.Helper()
+	session, err := b.Open(t.Context())
+	must(t, err)
+	windows, err := session.Windows(t.Context())
+	must(t, err)
+	return windows[0].Bytes
+}
+
 // runModule calls a module's main with random inputs, checks its outputs against the reference, and times it.
 func runModule(t *testing.T, loaded rpc.Module, o boardOperator) {
 	t.Helper()
@@ -130,9 +166,8 @@ func runModule(t *testing.T, loaded rpc.Module, o boardOperator) {
 		defer func() { must(t, tensor.Free(ctx)) }()
 		args, inputs = append(args, tensor), append(inputs, floats(array.Data))
 	}
-	f, err := loaded.Function(ctx, "main")
-	must(t, err)
-	_, err = f.Call(ctx, args...)
+	f := function(t, loaded, "main")
+	_, err := f.Call(ctx, args...)
 	must(t, err)
 	out, err := args[len(args)-1].(*rpc.Tensor).Array(ctx)
 	must(t, err)
@@ -157,11 +192,7 @@ func TestBoard(t *testing.T) {
 	for _, name := range drawn.Of(t, "boards of TVM's modules", []string{"host", "mps2_an386", "qemu_riscv32"}, 1) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, err := tune.OpenBoard(t.Context(), t.TempDir(), &device.Desk{}, name, tune.Options{})
-			must(t, err)
-			defer func() { must(t, b.Close()) }()
-			session, err := b.Open(t.Context())
-			must(t, err)
+			b, session := openBoard(t, t.TempDir(), name, tune.Options{})
 			for _, form := range []string{"c", name} {
 				if form == "host" && runtime.GOARCH != "amd64" {
 					t.Logf("the objects of host are for amd64, not %s", runtime.GOARCH)
@@ -178,21 +209,16 @@ func TestBoard(t *testing.T) {
 			}
 			refuseModules(t, b, modules)
 			failAtLength(t, b)
-			loaded, err := b.Load(t.Context(), tarOf(t, "lib0.c", packedModule))
-			must(t, err)
+			loaded := load(t, b, packedModule)
 			for _, entry := range []string{"main", "default_function", "__tvm_main__"} {
 				expectNumber(t, loaded, entry, 41)
 			}
-			inFlash, err := b.Load(t.Context(), tarOf(t, "lib0.c", largeModule))
-			must(t, err)
+			inFlash := load(t, b, largeModule)
 			if inFlash.Session() == session {
 				t.Error("the module does not fit into RAM, but the session is the same")
 			}
 			expectNumber(t, inFlash, "main", 77)
 			expectNumber(t, inFlash, "f", 5)
-			loaded, err = b.Load(t.Context(), modules["exp_c"])
-			must(t, err)
-			runModule(t, loaded, boardOperators["exp"])
 			loadModel(t, b)
 			stopModule(t, b)
 		})
@@ -207,8 +233,6 @@ func loadModel(t *testing.T, b serve.Place) {
 	packed := readFile(t, archives[0])
 	loaded, err := b.Load(t.Context(), packed)
 	must(t, err)
-	f, err := loaded.Function(t.Context(), "__tvm_main__")
-	must(t, err)
 	var args []any
 	var out *rpc.Tensor
 	specs := matmuls(t)[0].Args
@@ -220,7 +244,7 @@ func loadModel(t *testing.T, b serve.Place) {
 		}
 		args = append(args, out)
 	}
-	_, err = f.Call(t.Context(), args...)
+	_, err = function(t, loaded, "__tvm_main__").Call(t.Context(), args...)
 	must(t, err)
 	got, err := out.Array(t.Context())
 	must(t, err)
@@ -239,9 +263,7 @@ func TestBoardWithoutRAM(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			small := map[string]boards.Options{"": {UploadKiB: 1}}
-			b, err := tune.OpenBoard(t.Context(), t.TempDir(), &device.Desk{}, name, tune.Options{Memory: small})
-			must(t, err)
-			defer func() { must(t, b.Close()) }()
+			b, _ := openBoard(t, t.TempDir(), name, tune.Options{Memory: small})
 			for _, module := range []string{"conv2d_" + name, "exp_" + name, "conv2d_c"} {
 				if name == "host" && runtime.GOARCH != "amd64" {
 					module = "exp_c" // the objects of host are for amd64
@@ -256,9 +278,7 @@ func TestBoardWithoutRAM(t *testing.T) {
 					t.Errorf("%s: the same firmware was started again", module)
 				}
 			}
-			loaded, err := b.Load(t.Context(), tarOf(t, "lib0.c", packedByVariables))
-			must(t, err)
-			expectNumber(t, loaded, "main", 43)
+			expectNumber(t, load(t, b, packedByVariables), "main", 43)
 		})
 	}
 }
@@ -266,10 +286,7 @@ func TestBoardWithoutRAM(t *testing.T) {
 // TestFFICandidate measures a candidate with the ABI of TVM 0.21, in RAM and in firmware, and reads it from the run.
 func TestFFICandidate(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	r, err := tune.OpenRun(t.Context(), dir, &device.Desk{}, []string{"host"}, tune.Options{})
-	must(t, err)
-	defer func() { must(t, r.Close()) }()
+	r, dir := opened(t, tune.Options{}, "host")
 	c := operator("ffi", "")
 	c.Operators.ABI = mlf.ABITVMFFI
 	c.Operators.Files[0].Data = []byte(ffiHead + `
@@ -289,23 +306,16 @@ int32_t __tvm_ffi_twice(void* self, void* args, int32_t num_args, void* result) 
 	if len(confirmed) != 1 || confirmed[0].Failure != nil || confirmed[0].Tier == tune.RAM {
 		t.Errorf("confirmed: %+v", confirmed)
 	}
-	stored, err := tune.ReadCandidate(dir, result)
-	must(t, err)
-	if stored.Operators.ABI != mlf.ABITVMFFI {
-		t.Errorf("the stored candidate has ABI %q", stored.Operators.ABI)
+	if abi := stored(t, dir, result).Operators.ABI; abi != mlf.ABITVMFFI {
+		t.Errorf("the stored candidate has ABI %q", abi)
 	}
 	c.ID, c.Operators.ABI = "packed", mlf.ABIPacked
-	result, err = r.Measure(t.Context(), c)
-	must(t, err)
+	result = measured(t, r, c)
 	if result.Failure == nil || result.Failure.Class != failure.Link && result.Failure.Class != failure.Compile {
 		t.Errorf("as a packed function: %+v", result)
 	}
 	c.ID, c.Operators.ABI = "unknown", mlf.ABIUnpacked
-	result, err = r.Measure(t.Context(), c)
-	must(t, err)
-	if result.Failure == nil || result.Failure.Class != failure.Config {
-		t.Errorf("with another ABI: %+v", result)
-	}
+	wantFailure(t, measured(t, r, c), failure.Config)
 }
 
 // packedModule is as TVM 0.14 writes modules of one operator.
@@ -346,6 +356,11 @@ void* __tvm_ffi__library_ctx = NULL;
 #define RESULT (*(TVMFFIAny*)result)
 `
 
+// ffiMain returns the function of such a module, with its body.
+func ffiMain(body string) string {
+	return "int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {\n" + body + "\n}\n"
+}
+
 // largeModule does not fit into the RAM for code, has two operators, and an error of its own.
 const largeModule = ffiHead + `static const volatile uint8_t table[200000] = {[1] = 77};
 int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {
@@ -362,9 +377,7 @@ int32_t __tvm_ffi_f(void* self, void* args, int32_t num_args, void* result) {
 
 func expectNumber(t *testing.T, loaded rpc.Module, entry string, want int64) {
 	t.Helper()
-	f, err := loaded.Function(t.Context(), entry)
-	must(t, err)
-	if got, err := f.Call(t.Context()); err != nil || got != want {
+	if got, err := function(t, loaded, entry).Call(t.Context()); err != nil || got != want {
 		t.Errorf("%s: %v, %v, want %d", entry, got, err, want)
 	}
 }
@@ -376,16 +389,8 @@ func failAtLength(t *testing.T, b serve.Place) {
 		strings.Repeat("word ", 70) + "end":         "device: ValueError: " + strings.Repeat("word ", 70) + "end",
 		strings.Repeat("longer words ", 30) + "end": "device: ValueError: " + strings.Repeat("longer words ", 28) + "...",
 	} {
-		loaded, err := b.Load(t.Context(), tarOf(t, "lib0.c", ffiHead+`
-int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {
-  TVMFFIErrorSetRaisedFromCStr("ValueError", "`+text+`");
-  return -1;
-}
-`))
-		must(t, err)
-		f, err := loaded.Function(t.Context(), "main")
-		must(t, err)
-		if _, err := f.Call(t.Context()); err == nil || !strings.HasSuffix(err.Error(), want) {
+		loaded := load(t, b, ffiHead+ffiMain(`TVMFFIErrorSetRaisedFromCStr("ValueError", "`+text+`"); return -1;`))
+		if _, err := function(t, loaded, "main").Call(t.Context()); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%d bytes: %v", len(text), err)
 		}
 	}
@@ -395,8 +400,7 @@ int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {
 func refuseModules(t *testing.T, b serve.Place, modules map[string][]byte) {
 	t.Helper()
 	operator := func(body string) []byte {
-		return tarOf(t, "lib0.c", ffiHead+`int no_such_function(void);
-int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) { `+body+" }")
+		return tarOf(t, "lib0.c", ffiHead+"int no_such_function(void);\n"+ffiMain(body))
 	}
 	for _, c := range []struct {
 		module []byte
@@ -424,31 +428,16 @@ int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {
 func stopModule(t *testing.T, b serve.Place) {
 	t.Helper()
 	must(t, b.Release(t.Context()))
-	session, err := b.Open(t.Context())
-	must(t, err)
-	before, err := session.Windows(t.Context())
-	must(t, err)
-	loaded, err := b.Load(t.Context(), tarOf(t, "lib0.c", ffiHead+`
-int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {
-  for (volatile int i = 0;; i++) {
-  }
-}
-`))
-	must(t, err)
-	f, err := loaded.Function(t.Context(), "main")
-	must(t, err)
+	before := free(t, b)
+	f := function(t, load(t, b, ffiHead+ffiMain("for (volatile int i = 0;; i++) {}")), "main")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if _, err := f.Call(ctx); err == nil {
 		t.Error("a call that does not return has ended without an error")
 	}
 	must(t, b.Release(t.Context()))
-	session, err = b.Open(t.Context())
-	must(t, err)
-	after, err := session.Windows(t.Context())
-	must(t, err)
-	if len(before) != len(after) || before[0].Bytes != after[0].Bytes {
-		t.Errorf("windows %v, after Release %v", before, after)
+	if after := free(t, b); after != before {
+		t.Errorf("%d bytes of RAM, after Release %d", before, after)
 	}
 	expectFree(t, b)
 }
@@ -461,19 +450,11 @@ func TestOperatorsLeaveNoState(t *testing.T) {
 	for _, name := range append([]string{"host"}, drawn.Of(t, "boards with a state", names, 1)...) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, err := tune.OpenBoard(t.Context(), t.TempDir(), &device.Desk{}, name, tune.Options{})
-			must(t, err)
-			defer func() { must(t, b.Close()) }()
-			session, err := b.Open(t.Context())
-			must(t, err)
+			b, session := openBoard(t, t.TempDir(), name, tune.Options{})
 			call := func(body string) any {
 				t.Helper()
-				loaded, err := b.Load(t.Context(), tarOf(t, "lib0.c", processorState+
-					"int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {\n"+body+"}\n"))
-				must(t, err)
-				f, err := loaded.Function(t.Context(), "main")
-				must(t, err)
-				got, err := f.Call(t.Context())
+				loaded := load(t, b, processorState+ffiMain(body))
+				got, err := function(t, loaded, "main").Call(t.Context())
 				must(t, err)
 				if loaded.Session() != session {
 					t.Error("the board was restarted")
@@ -577,12 +558,8 @@ func TestMuteBoard(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "mute board")
 	name := drawn.Of(t, "mute board", []string{"host", "mps2_an386"}, 1)[0]
-	b, err := tune.OpenBoard(t.Context(), dir, &device.Desk{}, name, tune.Options{})
-	must(t, err)
-	defer func() { must(t, b.Close()) }()
-	s, err := b.Open(t.Context())
-	must(t, err)
-	_, err = s.Alloc(t.Context(), 1<<14, 8)
+	b, s := openBoard(t, dir, name, tune.Options{})
+	_, err := s.Alloc(t.Context(), 1<<14, 8)
 	must(t, err)
 	for _, use := range []func() error{
 		func() error { return b.Release(t.Context()) },
@@ -600,15 +577,11 @@ func TestMuteBoard(t *testing.T) {
 func TestSlowBoard(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "slow board")
-	b, err := tune.OpenBoard(t.Context(), dir, &device.Desk{}, "host", tune.Options{OnEvent: func(e tune.Event) {
+	b, _ := openBoard(t, dir, "host", tune.Options{OnEvent: func(e tune.Event) {
 		if e.Err != nil {
 			t.Errorf("%s: %v", e.Text, e.Err)
 		}
 	}})
-	must(t, err)
-	defer func() { must(t, b.Close()) }()
-	_, err = b.Open(t.Context())
-	must(t, err)
 	for _, use := range []func() error{
 		func() error { _, err := b.Open(t.Context()); return err },
 		func() error { return b.Release(t.Context()) },
@@ -641,25 +614,16 @@ func stopProcesses(t *testing.T, dir string) (stopped []int) {
 // TestInterruptedLoads ends loads at any moment. The board has all its RAM again after each Release.
 func TestInterruptedLoads(t *testing.T) {
 	t.Parallel()
-	b, err := tune.OpenBoard(t.Context(), t.TempDir(), &device.Desk{}, "host", tune.Options{})
-	must(t, err)
-	defer func() { must(t, b.Close()) }()
-	free := func() uint64 {
-		session, err := b.Open(t.Context())
-		must(t, err)
-		windows, err := session.Windows(t.Context())
-		must(t, err)
-		return windows[0].Bytes
-	}
+	b, _ := openBoard(t, t.TempDir(), "host", tune.Options{})
 	modules := [][]byte{tarOf(t, "lib0.c", packedModule), tarOf(t, "lib1.c", packedModule)}
 	for _, m := range modules { // later loads link nothing
 		_, err := b.Load(t.Context(), m)
 		must(t, err)
 		must(t, b.Release(t.Context()))
 	}
-	all := free()
+	all := free(t, b)
 	begun := time.Now()
-	_, err = b.Load(t.Context(), modules[0])
+	_, err := b.Load(t.Context(), modules[0])
 	must(t, err)
 	took := time.Since(begun)
 	random := drawn.Rand(t, "moments")
@@ -670,7 +634,7 @@ func TestInterruptedLoads(t *testing.T) {
 		}
 		cancel()
 		must(t, b.Release(t.Context()))
-		if left := free(); left != all {
+		if left := free(t, b); left != all {
 			t.Fatalf("%d bytes of RAM are free after Release, instead of %d", left, all)
 		}
 	}
@@ -680,7 +644,5 @@ func TestInterruptedLoads(t *testing.T) {
 // expectFree loads a small module.
 func expectFree(t *testing.T, b serve.Place) {
 	t.Helper()
-	loaded, err := b.Load(t.Context(), tarOf(t, "lib0.c", packedModule))
-	must(t, err)
-	expectNumber(t, loaded, "main", 41)
+	expectNumber(t, load(t, b, packedModule), "main", 41)
 }

@@ -30,10 +30,62 @@ import (
 func opened(t *testing.T, o tune.Options, boards ...string) (*tune.Run, string) {
 	t.Helper()
 	dir := t.TempDir()
+	return openedIn(t, dir, o, boards...), dir
+}
+
+// openedIn returns a run in a folder, which is closed with the test at the latest.
+func openedIn(t *testing.T, dir string, o tune.Options, boards ...string) *tune.Run {
+	t.Helper()
 	r, err := tune.OpenRun(t.Context(), dir, desk(t), boards, o)
 	must(t, err)
 	t.Cleanup(func() { must(t, r.Close()) })
-	return r, dir
+	return r
+}
+
+// refused returns the error of a run that cannot be opened.
+func refused(t *testing.T, dir string, o tune.Options, boards ...string) error {
+	t.Helper()
+	r, err := tune.OpenRun(t.Context(), dir, desk(t), boards, o)
+	if err == nil {
+		must(t, r.Close())
+	}
+	return err
+}
+
+// wantFailure reports a result whose failure is not of a class and the candidate's, or lacks a text. Class "" means a
+// time.
+func wantFailure(t *testing.T, r tune.Result, class failure.Class, texts ...string) {
+	t.Helper()
+	f := r.Failure
+	if f == nil || class == "" {
+		if f != nil || class != "" || r.Time == nil {
+			t.Errorf("%s: %v, %+v; want %q", r.ID, r.Time, f, class)
+		}
+		return
+	}
+	if f.Class != class || f.Blame != tune.BlameCandidate {
+		t.Errorf("%s: %+v, want %s", r.ID, f, class)
+	}
+	for _, text := range texts {
+		if !strings.Contains(f.Message, text) {
+			t.Errorf("%s: %s lacks %q", r.ID, f.Message, text)
+		}
+	}
+}
+
+// on returns what handles events whose texts begin so.
+func on(beginning string, handle func(tune.Event)) func(tune.Event) {
+	return func(e tune.Event) {
+		if strings.HasPrefix(e.Text, beginning) {
+			handle(e)
+		}
+	}
+}
+
+// record returns the file of a run's results.
+func record(t *testing.T, dir string) string {
+	t.Helper()
+	return string(readFile(t, filepath.Join(dir, "results.jsonl")))
 }
 
 // desk returns a desk with emulated chips of its own, which end with the test.
@@ -52,10 +104,7 @@ func desk(t testing.TB) *device.Desk {
 
 // TestFirmwareIsPlaced checks the firmware of a run with a placement. A placement of operators is an error.
 func TestFirmwareIsPlaced(t *testing.T) {
-	dir := t.TempDir()
-	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385"},
-		tune.Options{Memory: map[string]boards.Options{"": {Place: "packet=psram"}}})
-	must(t, err)
+	r, dir := opened(t, tune.Options{Memory: map[string]boards.Options{"": {Place: "packet=psram"}}}, "mps2_an385")
 	measured(t, r, operator("one", right))
 	must(t, r.Close())
 	found := false
@@ -70,11 +119,9 @@ func TestFirmwareIsPlaced(t *testing.T) {
 	if !found {
 		t.Error("the firmware's packet buffer is not placed")
 	}
-	_, err = tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"mps2_an385"},
-		tune.Options{Memory: map[string]boards.Options{"": {Place: "operators=psram,packet=psram"}}})
-	wantError(t, err, failure.Config, "operators cannot be placed")
-	_, err = tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385"}, tune.Options{})
-	wantError(t, err, failure.Config, `options "place=packet=psram", not ""`)
+	operators := tune.Options{Memory: map[string]boards.Options{"": {Place: "operators=psram,packet=psram"}}}
+	wantError(t, refused(t, t.TempDir(), operators, "mps2_an385"), failure.Config, "operators cannot be placed")
+	wantError(t, refused(t, dir, tune.Options{}, "mps2_an385"), failure.Config, `options "place=packet=psram", not ""`)
 }
 
 // large returns a candidate with a table of so many bytes, which makes it too large for a window of 4 KiB.
@@ -89,30 +136,23 @@ func TestLargeCandidatesShareFirmware(t *testing.T) {
 		[]string{"host", "mps2_an385", "netduinoplus2", "qemu_riscv32", "qemu_riscv64"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			var images []string
-			r, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 4}}, OnEvent: func(e tune.Event) {
-				if strings.HasPrefix(e.Text, "building firmware") {
-					images = append(images, e.Text)
-				}
-			}}, board)
+			small := tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 4}}}
+			small.OnEvent = on("building firmware", func(e tune.Event) { images = append(images, e.Text) })
+			r, _ := opened(t, small, board)
 			cs := slices.Concat(goods(3), []tune.Candidate{
 				large("large a", 5000), large("large b", 6000),
 				operator("wrong", "static const char t[5000] = {1}; out[0] = t[in[0]];"),
 			})
 			for result, err := range r.All(t.Context(), slices.Values(cs)) {
 				must(t, err)
-				small := strings.HasPrefix(result.ID, "good")
-				switch {
-				case small && (result.Tier != tune.RAM || !strings.Contains(result.Reason, "it fits: ")):
-					t.Errorf("%s: %s, %s", result.ID, result.Tier, result.Reason)
-				case !small && (result.Tier == tune.RAM ||
-					!strings.Contains(result.Reason, "bytes too many for the window of 4096 bytes; ")):
-					t.Errorf("%s: %s, %s", result.ID, result.Tier, result.Reason)
-				case (result.ID == "wrong") != (result.Failure != nil):
-					t.Errorf("%s: %+v", result.ID, result.Failure)
-				case result.ID == "wrong" && (result.Failure.Class != failure.WrongAnswer ||
-					result.Failure.Blame != tune.BlameCandidate):
-					t.Errorf("%s: %+v", result.ID, result.Failure)
+				fits, reason := strings.HasPrefix(result.ID, "good"), "bytes too many for the window of 4096 bytes; "
+				if fits {
+					reason = "it fits: "
 				}
+				if (result.Tier == tune.RAM) != fits || !strings.Contains(result.Reason, reason) {
+					t.Errorf("%s: %s, %s", result.ID, result.Tier, result.Reason)
+				}
+				wantFailure(t, result, map[string]failure.Class{"wrong": failure.WrongAnswer}[result.ID])
 			}
 			if len(images) != 1 || !strings.Contains(images[0], "3 candidates") {
 				t.Errorf("firmware was built: %q", images)
@@ -123,16 +163,13 @@ func TestLargeCandidatesShareFirmware(t *testing.T) {
 					"a[in[0]] = b[in[1]] = c[in[2]];"), large("large c", 7000)})
 			for result, err := range r.All(t.Context(), huge) {
 				must(t, err)
-				if result.ID == "huge" && result.Failure == nil || result.ID != "huge" && result.Time == nil {
+				if (result.Failure == nil) != (result.ID == "large c") {
 					t.Errorf("%s: %+v", result.ID, result.Failure)
 				}
 			}
-			none, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 4}}, FlashBatch: -1}, board)
-			result, err := none.Measure(t.Context(), large("large", 5000))
-			must(t, err)
-			if result.Failure == nil || result.Failure.Class != failure.DoesNotFit {
-				t.Errorf("without firmware: %+v", result)
-			}
+			small.FlashBatch = -1
+			none, _ := opened(t, small, board)
+			wantFailure(t, measured(t, none, large("large", 5000)), failure.DoesNotFit)
 		})
 	}
 }
@@ -142,11 +179,7 @@ func TestConfirmUsesOneImage(t *testing.T) {
 	for _, board := range drawn.Of(t, "confirm", []string{"host", "netduinoplus2"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			images := 0
-			r, dir := opened(t, tune.Options{OnEvent: func(e tune.Event) {
-				if strings.HasPrefix(e.Text, "building firmware") {
-					images++
-				}
-			}}, board)
+			r, dir := opened(t, tune.Options{OnEvent: on("building firmware", func(tune.Event) { images++ })}, board)
 			cs := matmuls(t)[:6]
 			for _, err := range r.All(t.Context(), slices.Values(cs)) {
 				must(t, err)
@@ -244,6 +277,14 @@ func compact(text []byte) []byte {
 	return b.Bytes()
 }
 
+// stored returns the candidate of a result as its run keeps it.
+func stored(t *testing.T, dir string, r tune.Result) tune.Candidate {
+	t.Helper()
+	c, err := tune.ReadCandidate(dir, r)
+	must(t, err)
+	return c
+}
+
 // TestReadCandidateReturnsMeasuredOne reads a candidate from the folder of a run.
 func TestReadCandidateReturnsMeasuredOne(t *testing.T) {
 	r, dir := opened(t, tune.Options{}, "host")
@@ -254,8 +295,7 @@ func TestReadCandidateReturnsMeasuredOne(t *testing.T) {
 		Data: []byte{},
 	})
 	result := measured(t, r, c)
-	is, err := tune.ReadCandidate(dir, result)
-	must(t, err)
+	is := stored(t, dir, result)
 	if is.Entry != c.Entry || is.Kind != "host" || !slices.Equal(is.Operators.Flags, c.Operators.Flags) ||
 		len(is.Args) != 3 ||
 		!bytes.Equal(is.Operators.Files[0].Data, c.Operators.Files[0].Data) ||
@@ -264,7 +304,7 @@ func TestReadCandidateReturnsMeasuredOne(t *testing.T) {
 		!bytes.Equal(compact(is.Record), compact(c.Record)) {
 		t.Errorf("%+v, want %+v", is, c)
 	}
-	_, err = tune.ReadCandidate(dir, tune.Result{ID: "two", Content: "another"})
+	_, err := tune.ReadCandidate(dir, tune.Result{ID: "two", Content: "another"})
 	wantError(t, err, failure.Config)
 	_, err = tune.ReadCandidate(t.TempDir(), result)
 	wantError(t, err, failure.Config)
@@ -273,9 +313,8 @@ func TestReadCandidateReturnsMeasuredOne(t *testing.T) {
 // TestReproduceRepeatsResult reproduces a time in RAM, one in flash, and a failure of an emulator.
 func TestReproduceRepeatsResult(t *testing.T) {
 	r, dir := opened(t, tune.Options{Samples: 2}, "mps2_an385")
-	for _, c := range []tune.Candidate{operator("one", right), operator("wrong", "out[0] = 1;")} {
-		_ = measured(t, r, c)
-	}
+	measured(t, r, operator("one", right))
+	measured(t, r, operator("wrong", "out[0] = 1;"))
 	_, err := r.Confirm(t.Context(), 1)
 	must(t, err)
 	for _, id := range drawn.Of(t, "IDs", []string{"one", "on…", "wrong", "wro", "one@flash"}, 2) {
@@ -291,38 +330,11 @@ func TestReproduceRepeatsResult(t *testing.T) {
 		})
 	}
 	for _, id := range []string{"two", "", "…", "one@"} {
-		if _, _, err := tune.Reproduce(t.Context(), dir, id, desk(t), "", tune.Options{}); failure.Of(err) != failure.Config {
-			t.Errorf("%q, which is not there: %v", id, err)
-		}
+		_, _, err := tune.Reproduce(t.Context(), dir, id, desk(t), "", tune.Options{})
+		wantError(t, err, failure.Config)
 	}
-	_, _, err = tune.Reproduce(t.Context(), dir, "one", desk(t), "host",
-		tune.Options{})
+	_, _, err = tune.Reproduce(t.Context(), dir, "one", desk(t), "host", tune.Options{})
 	wantError(t, err, failure.Config)
-}
-
-// TestFinishedRunWritesNoFlash goes on with a run in which nothing is left to measure, on a board that has the firmware
-// of Confirm.
-func TestFinishedRunWritesNoFlash(t *testing.T) {
-	drawn.OnlyInFull(t, "TestConfirmUsesOneImage and TestSchedulesWriteFlashOnce")
-	d, dir := desk(t), t.TempDir()
-	var erases []int
-	for range 2 {
-		r, err := tune.OpenRun(t.Context(), dir, d, []string{"netduinoplus2"}, tune.Options{})
-		must(t, err)
-		measured(t, r, operator("one", right))
-		confirmed, err := r.Confirm(t.Context(), 1)
-		must(t, err)
-		if len(confirmed) != 1 || confirmed[0].Failure != nil {
-			t.Errorf("%+v", confirmed)
-		}
-		must(t, r.Close())
-		wear, err := d.Wear()
-		must(t, err)
-		erases = append(erases, wear[0].Flashes)
-	}
-	if erases[0] < 2 || erases[1] != erases[0] {
-		t.Errorf("flashed %d times", erases)
-	}
 }
 
 // TestSameTimeInFlash measures a candidate that clears memory: it calls the same function in RAM and in flash.
@@ -330,9 +342,8 @@ func TestSameTimeInFlash(t *testing.T) {
 	for _, board := range drawn.Of(t, "same time", []string{"mps2_an385", "qemu_riscv32"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			r, _ := opened(t, tune.Options{}, board)
-			was, err := r.Measure(t.Context(), operator("clears",
+			was := measured(t, r, operator("clears",
 				"static char all[4000]; __builtin_memset(all, in[0], sizeof all - in[1]); if (all[7] == 1) {"+right+"}"))
-			must(t, err)
 			is, err := r.Confirm(t.Context(), 1)
 			must(t, err)
 			if was.Time == nil || len(is) != 1 || is[0].Time == nil {

@@ -35,7 +35,7 @@ func byID(t *testing.T, dir string) map[string]tune.Result {
 // after a run was killed before the reference confirmed the time, and after a retried failure.
 func TestLabelsFollowContent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(file, nil, 0o600))
+	writeFile(t, file, "")
 	reference := operator("reference", right)
 	twin := func(id string, c tune.Candidate) tune.Candidate { // other content, equal bytes
 		c.ID = id
@@ -63,12 +63,10 @@ func TestLabelsFollowContent(t *testing.T) {
 	must(t, os.Remove(file))
 
 	before := byID(t, killed)
-	r, err := tune.OpenRun(t.Context(), killed, desk(t), []string{"host"}, o)
-	must(t, err)
-	measured := map[string]tune.Result{}
+	r = openedIn(t, killed, o, "host")
+	now := map[string]tune.Result{}
 	for _, c := range all {
-		measured[c.ID], err = r.Measure(t.Context(), c)
-		must(t, err)
+		now[c.ID] = measured(t, r, c)
 	}
 	must(t, r.Close())
 	after := byID(t, killed)
@@ -82,8 +80,8 @@ func TestLabelsFollowContent(t *testing.T) {
 			t.Errorf("%s: %+v, %+v", c.ID, is.Time, is.Failure)
 			continue
 		}
-		if *is.Time != *measured[c.ID].Time || *is.Time != *measured[root].Time {
-			t.Errorf("%s: the folder has %+v, measured was %+v", c.ID, is.Time, measured[c.ID].Time)
+		if *is.Time != *now[c.ID].Time || *is.Time != *now[root].Time {
+			t.Errorf("%s: the folder has %+v, measured was %+v", c.ID, is.Time, now[c.ID].Time)
 		}
 		if was.Time != nil && *was.Time == *is.Time {
 			t.Errorf("%s has the time that nothing confirmed", c.ID)
@@ -91,7 +89,7 @@ func TestLabelsFollowContent(t *testing.T) {
 		if same := map[bool]string{true: "", false: root}[c.ID == root]; is.SameAs != same {
 			t.Errorf("%s is the same as %q, want %q", c.ID, is.SameAs, same)
 		}
-		if is.Content != measured[c.ID].Content || is.Content != was.Content {
+		if is.Content != now[c.ID].Content || is.Content != was.Content {
 			t.Errorf("%s has content %s", c.ID, is.Content)
 		}
 	}
@@ -101,15 +99,13 @@ func TestLabelsFollowContent(t *testing.T) {
 func TestTwinIsConfirmedAfterLeaveOut(t *testing.T) {
 	r, dir := opened(t, tune.Options{}, "host")
 	first, twin := operator("a", right), operator("b", right+" /* the same bytes */")
-	for _, c := range []tune.Candidate{first, twin} {
-		_ = measured(t, r, c)
-	}
+	measured(t, r, first)
+	measured(t, r, twin)
 	if same := byID(t, dir)["b"].SameAs; same != "a" {
 		t.Errorf("b is the same as %q", same)
 	}
 	must(t, r.Close())
-	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{})
-	must(t, err)
+	r = openedIn(t, dir, tune.Options{}, "host")
 	must(t, r.LeaveOut(func(c tune.Candidate) bool { return c.ID == "a" }))
 	measured(t, r, twin)
 	confirmed, err := r.Confirm(t.Context(), 1)
@@ -130,7 +126,7 @@ func TestTwinOfAnotherContent(t *testing.T) {
 	twin := operator("twin", right+" /* the same bytes */")
 	other := operator("first", right+"volatile int k; (void)k;")
 	for _, c := range []tune.Candidate{operator("first", right), twin, other} {
-		_ = measured(t, r, c)
+		measured(t, r, c)
 	}
 	result := measured(t, r, twin)
 	if result.SameAs != "" || result.Time == nil {
@@ -144,8 +140,7 @@ func TestLabelBelongsToKind(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "one folder")
 	kinds := []string{"host", "mps2_an385"}
 	for _, opened := range [][]string{{"host"}, {"mps2_an385"}, kinds} {
-		r, err := tune.OpenRun(t.Context(), dir, desk(t), opened, tune.Options{})
-		must(t, err)
+		r := openedIn(t, dir, tune.Options{}, opened...)
 		for _, kind := range opened {
 			for _, body := range []string{right, right + " /* the same bytes */"} {
 				c := operator(map[bool]string{true: "one", false: "twin"}[body == right], body)
@@ -161,16 +156,13 @@ func TestLabelBelongsToKind(t *testing.T) {
 
 	all, err := tune.ReadResults(dir)
 	must(t, err)
-	lines := readFile(t, filepath.Join(dir, "results.jsonl"))
 	// two lines have settings
-	if n := strings.Count(string(lines), "\n"); len(all) != 4 || len(tune.Rank(all)) != 2 || n != 6 {
+	if n := strings.Count(record(t, dir), "\n"); len(all) != 4 || len(tune.Rank(all)) != 2 || n != 6 {
 		t.Errorf("%d results in %d rankings, %d lines", len(all), len(tune.Rank(all)), n)
 	}
 	for _, result := range all {
-		c, err := tune.ReadCandidate(dir, result)
-		must(t, err)
-		if c.Kind != result.Kind {
-			t.Errorf("%s on %s is read of %s", result.ID, result.Kind, c.Kind)
+		if kind := stored(t, dir, result).Kind; kind != result.Kind {
+			t.Errorf("%s on %s is read of %s", result.ID, result.Kind, kind)
 		}
 	}
 
@@ -181,8 +173,7 @@ func TestLabelBelongsToKind(t *testing.T) {
 		t.Errorf("%+v, then %+v: %v", was, is, err)
 	}
 
-	r, err := tune.OpenRun(t.Context(), dir, desk(t), kinds, tune.Options{})
-	must(t, err)
+	r := openedIn(t, dir, tune.Options{}, kinds...)
 	must(t, r.LeaveOut(func(c tune.Candidate) bool { return c.ID == "one" && c.Kind == "host" }))
 	must(t, r.Close())
 	if all, err = tune.ReadResults(dir); err != nil || len(all) != 3 {

@@ -26,12 +26,8 @@ func TestSmallBoardsNeedNoOptions(t *testing.T) {
 			good, tier := matmuls(t)[:4], tune.RAM
 			if board == "stm32vldiscovery" {
 				good, tier = goods(3), tune.Image
-				result := measured(t, r, matmuls(t)[0])
-				f := result.Failure
-				if f == nil || f.Class != failure.DoesNotFit || !strings.Contains(f.Message,
-					"; the arena has 3 KiB, and cannot have more: an arena of 4 KiB fits with stack_bytes=") {
-					t.Errorf("%+v", f)
-				}
+				wantFailure(t, measured(t, r, matmuls(t)[0]), failure.DoesNotFit,
+					"; the arena has 3 KiB, and cannot have more: an arena of 4 KiB fits with stack_bytes=")
 			}
 			for result, err := range r.All(t.Context(), slices.Values(good)) {
 				must(t, err)
@@ -75,11 +71,9 @@ func TestArenaGrows(t *testing.T) {
 				return []tune.Candidate{operator("before", right), hungry, wide, after}
 			}
 			var built []string
-			r, _ := opened(t, tune.Options{OnEvent: func(e tune.Event) {
-				if strings.HasPrefix(e.Text, "building firmware") {
-					built = append(built, e.Text)
-				}
-			}}, board)
+			r, _ := opened(t, tune.Options{OnEvent: on("building firmware", func(e tune.Event) {
+				built = append(built, e.Text)
+			})}, board)
 			for _, c := range candidates() {
 				result := measured(t, r, c)
 				if result.Failure != nil || result.Tier != tune.RAM {
@@ -92,19 +86,14 @@ func TestArenaGrows(t *testing.T) {
 			if len(b.Memory) > 0 { // a process has room for it
 				huge := operator("huge", right+"volatile int k = 2; (void)k;")
 				huge.Args = append(huge.Args, argument(1<<28))
-				result := measured(t, r, huge)
-				if f := result.Failure; f == nil || f.Class != failure.DoesNotFit ||
-					!strings.Contains(f.Message, "arguments of 26843") {
-					t.Errorf("%+v", f)
-				}
+				wantFailure(t, measured(t, r, huge), failure.DoesNotFit, "arguments of 26843")
 			}
 			fixed, _ := opened(t, tune.Options{Memory: map[string]boards.Options{board: {ArenaKiB: b.ArenaKiB}}}, board)
 			for i, c := range candidates() {
-				result, err := fixed.Measure(t.Context(), c)
-				must(t, err)
-				if f := result.Failure; (f == nil) != (i == 0 || i == 3) || f != nil && (f.Class != failure.DoesNotFit ||
-					!strings.Contains(f.Message, "the option arena_kib of board ")) {
-					t.Errorf("arena_kib, %s: %+v", c.ID, f)
+				if result := measured(t, fixed, c); i == 0 || i == 3 {
+					wantFailure(t, result, "")
+				} else {
+					wantFailure(t, result, failure.DoesNotFit, "the option arena_kib of board ")
 				}
 			}
 		})
@@ -113,57 +102,39 @@ func TestArenaGrows(t *testing.T) {
 
 // TestBoardsHaveOptionsOfTheirOwn generates firmware for two boards with different options.
 func TestBoardsHaveOptionsOfTheirOwn(t *testing.T) {
-	dir := t.TempDir()
 	memory := map[string]boards.Options{"": {StackBytes: 12288}, "mps2_an385": {UploadKiB: 8, ArenaKiB: 96}}
-	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385", "mps2_an386"}, tune.Options{Memory: memory})
-	must(t, err)
+	r, dir := opened(t, tune.Options{Memory: memory}, "mps2_an385", "mps2_an386")
 	one := operator("one", right)
 	one.Kind = "mps2_an385"
-	_, err = r.Measure(t.Context(), one) // with a result, the folder has its options
-	must(t, err)
+	measured(t, r, one) // with a result, the folder has its options
 	must(t, r.Close())
 	for board, want := range map[string][]string{
 		"mps2_an385": {"ARENA_BYTES 98304", "UPLOAD_BYTES 8192"}, "mps2_an386": {"STACK_BYTES 12288", "UPLOAD_BYTES 65536"},
 	} {
-		t.Run(board, func(t *testing.T) {
-			headers, err := filepath.Glob(filepath.Join(dir, "firmware", board, "crt_config", "*.h"))
-			must(t, err)
-			text := ""
-			for _, path := range headers {
-				data := readFile(t, path)
-				text += string(data)
+		headers, err := filepath.Glob(filepath.Join(dir, "firmware", board, "crt_config", "*.h"))
+		must(t, err)
+		text := ""
+		for _, path := range headers {
+			text += string(readFile(t, path))
+		}
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s: no %s in the generated headers", board, w)
 			}
-			for _, w := range want {
-				if !strings.Contains(text, w) {
-					t.Errorf("%s: no %s in the generated headers", board, w)
-				}
-			}
-		})
+		}
 	}
-	for name, memory := range map[string]map[string]boards.Options{
-		"another board":    {"mps2_an500": {ArenaKiB: 64}},
-		"operators":        {"": {OperatorOpt: "O3"}},
-		"not about memory": {"mps2_an385": {LogLevel: "info"}},
+	for _, memory := range []map[string]boards.Options{
+		{"mps2_an500": {ArenaKiB: 64}}, {"": {OperatorOpt: "O3"}}, {"mps2_an385": {LogLevel: "info"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r, err := tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"mps2_an385"}, tune.Options{Memory: memory})
-			if failure.Of(err) != failure.Config {
-				t.Errorf("%v: %v", memory, err)
-			}
-			if err == nil {
-				must(t, r.Close())
-			}
-		})
+		wantError(t, refused(t, t.TempDir(), tune.Options{Memory: memory}, "mps2_an385"), failure.Config)
 	}
-	_, err = tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385", "mps2_an386"},
-		tune.Options{})
-	wantError(t, err, failure.Config, "mps2_an385:arena_kib=96")
+	wantError(t, refused(t, dir, tune.Options{}, "mps2_an385", "mps2_an386"), failure.Config, "mps2_an385:arena_kib=96")
 }
 
 // TestStackErrorNamesWorkingOption opens a run with the option that the error of a too small stack names.
 func TestStackErrorNamesWorkingOption(t *testing.T) {
 	o := tune.Options{Memory: map[string]boards.Options{"microbit": {StackBytes: 512}}}
-	_, err := tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"microbit", "mps2_an385"}, o)
+	err := refused(t, t.TempDir(), o, "microbit", "mps2_an385")
 	_, option, ok := strings.Cut(failure.Next(err), "repeat with Options.Memory=microbit:stack_bytes=")
 	if failure.Of(err) != failure.DoesNotFit || !ok {
 		t.Fatalf("%v, next step %q", err, failure.Next(err))
@@ -173,10 +144,7 @@ func TestStackErrorNamesWorkingOption(t *testing.T) {
 	for _, size := range drawn.Of(t, "stacks that work", []int{bytes, documentedStack(t)}, 1) {
 		t.Run(strconv.Itoa(size), func(t *testing.T) {
 			r, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"microbit": {StackBytes: size}}}, "microbit")
-			result := measured(t, r, operator("one", right))
-			if result.Failure != nil {
-				t.Errorf("with a stack of %d bytes: %+v", size, result.Failure)
-			}
+			wantFailure(t, measured(t, r, operator("one", right)), "")
 		})
 	}
 }

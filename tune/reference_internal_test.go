@@ -24,17 +24,15 @@ func TestSteadyTimeIgnoresOutliers(t *testing.T) {
 		"cannot be measured":  {1, nil, 0, 1, broken},
 		"fails among outlier": {1, []float64{2, 1}, 0, 3, broken},
 	} {
-		t.Run(name, func(t *testing.T) {
-			uses := 0
-			got, err := steadyTime(c.expected, 0.05, func() (float64, error) {
-				if uses++; uses > len(c.times) {
-					return 0, broken
-				}
-				return c.times[uses-1], nil
-			})
-			if got != c.want || uses != c.uses || !errors.Is(err, c.err) {
-				t.Errorf("%s: %v after %d measurements, %v; want %v after %d, %v", name, got, uses, err, c.want, c.uses, c.err)
+		uses := 0
+		got, err := steadyTime(c.expected, 0.05, func() (float64, error) {
+			if uses++; uses > len(c.times) {
+				return 0, broken
 			}
+			return c.times[uses-1], nil
 		})
+		if got != c.want || uses != c.uses || !errors.Is(err, c.err) {
+			t.Errorf("%s: %v after %d measurements, %v; want %v after %d, %v", name, got, uses, err, c.want, c.uses, c.err)
+		}
 	}
 }

@@ -4,7 +4,6 @@ package tune_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -101,13 +101,7 @@ func measureAll(t *testing.T, run *tune.Run, all []tune.Candidate) map[string]tu
 	t.Helper()
 	ctx := testkit.Context(t)
 	results := map[string]tune.Result{}
-	for r, err := range run.All(ctx, func(yield func(tune.Candidate) bool) {
-		for _, c := range all {
-			if !yield(c) {
-				return
-			}
-		}
-	}) {
+	for r, err := range run.All(ctx, slices.Values(all)) {
 		must(t, err)
 		results[r.ID] = r
 	}
@@ -139,19 +133,13 @@ func TestRemoteBoards(t *testing.T) {
 	results := measureAll(t, run, all)
 	for _, c := range all {
 		r, id := results[c.ID], strings.TrimSuffix(c.ID, "@"+c.Kind)
-		got := failure.Class("")
-		if r.Failure != nil {
-			got = r.Failure.Class
-		}
-		if got != classes[id] {
-			t.Errorf("%s: class %q, want %q: %+v", c.ID, got, classes[id], r.Failure)
-		}
+		wantFailure(t, r, classes[id])
 		if want := map[string]string{"host": "bench", "mps2_an386": "m4"}[c.Kind] + "@" + machine + ":"; !strings.HasPrefix(
 			r.Board, want) {
 			t.Errorf("%s was measured on %q, want %s…", c.ID, r.Board, want)
 		}
-		if id == "crash" && !strings.Contains(r.Failure.Message, "twice.c:") {
-			t.Errorf("%s: no line of the candidate's C: %s", c.ID, r.Failure.Message)
+		if id == "crash" {
+			wantFailure(t, r, failure.Fault, "twice.c:")
 		}
 	}
 	confirmed, err := run.Confirm(t.Context(), 1)
@@ -199,9 +187,7 @@ func TestRemoteFlash(t *testing.T) {
 	if r := results["large"]; r.Failure != nil || r.Tier != tune.Sectors {
 		t.Errorf("in flash: %s, %s: %v", r.Tier, r.Reason, r.Failure)
 	}
-	if r := results["crash"]; r.Failure == nil || r.Failure.Class != failure.Fault {
-		t.Errorf("a crash: %v", r.Failure)
-	}
+	wantFailure(t, results["crash"], failure.Fault)
 	wear, err := own.Wear()
 	must(t, err)
 	if len(wear) != 1 || wear[0].Board != "netduinoplus2" || len(wear[0].Sectors) == 0 {
@@ -311,9 +297,7 @@ func TestRemoteRefusals(t *testing.T) {
 		})
 	}
 	_, err := open(tune.Remote{Tracker: k.Address(), Key: "bench", Board: "host"})
-	if failure.Of(err) != failure.Config || !strings.Contains(fmt.Sprint(err), `no board of key "bench"; its keys: none`) {
-		t.Errorf("no such key: %v", err)
-	}
+	wantError(t, err, failure.Config, `no board of key "bench"; its keys: none`)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	must(t, l.Close())
@@ -321,9 +305,8 @@ func TestRemoteRefusals(t *testing.T) {
 	wantError(t, err, failure.Network)
 	serveBoard(t, "host", k.Address(), "bench")
 	own := filepath.Join(t.TempDir(), "host.json")
-	text := readFile(t, "../boards/host.json")
-	must(t, os.WriteFile(own, bytes.Replace(text, []byte(`"link"`), []byte(`"replaces": true, "arena_kib": 77, "link"`), 1),
-		0o600))
+	writeFile(t, own, strings.Replace(string(readFile(t, "../boards/host.json")), `"link"`,
+		`"replaces": true, "arena_kib": 77, "link"`, 1))
 	for board, want := range map[string]string{
 		"mps2_an386": `offers a board "host", not mps2_an386`, own: "has another board file of host",
 	} {

@@ -37,18 +37,13 @@ func shared(t *testing.T, s *store, id, content, key string) Result {
 	return r
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	must(t, err)
-}
-
 // TestTwinsShareNewestResult replaces an unproven time that two candidates share.
 func TestTwinsShareNewestResult(t *testing.T) {
 	s := stored(t)
-	check(t, s.append(resultLine{Result: unprovenTime("a", "of a", 9)}))
+	must(t, s.append(resultLine{Result: unprovenTime("a", "of a", 9)}))
 	shared(t, s, "b", "of b", "of a")
 	shared(t, s, "c", "of b", "of b") // another ID of b
-	check(t, s.append(resultLine{Result: unprovenTime("a", "of a", 1), Again: true}))
+	must(t, s.append(resultLine{Result: unprovenTime("a", "of a", 1), Again: true}))
 	for proven, lines := range []int{4, 5} {
 		all, err := ReadResults(s.dir)
 		if err != nil || len(all) != 3 {
@@ -64,22 +59,21 @@ func TestTwinsShareNewestResult(t *testing.T) {
 				t.Errorf("%+v", is)
 			}
 		}
-		data, err := os.ReadFile(filepath.Join(s.dir, "results.jsonl"))
-		if n := bytes.Count(data, []byte("\n")); n != lines || err != nil {
-			t.Errorf("%d lines, want %d: %v", n, lines, err)
+		if n := bytes.Count(testkit.ReadFile(t, filepath.Join(s.dir, "results.jsonl")), []byte("\n")); n != lines {
+			t.Errorf("%d lines, want %d", n, lines)
 		}
-		check(t, s.append(resultLine{Proven: []string{"of a"}}))
+		must(t, s.append(resultLine{Proven: []string{"of a"}}))
 	}
 }
 
 // TestReplacedResultMovesNoLabel replaces the result of an earlier content of an ID.
 func TestReplacedResultMovesNoLabel(t *testing.T) {
 	s := stored(t)
-	check(t, s.append(resultLine{Result: unprovenTime("x", "first", 9)}))
+	must(t, s.append(resultLine{Result: unprovenTime("x", "first", 9)}))
 	shared(t, s, "y", "twin", "first")
-	check(t, s.append(resultLine{Result: unprovenTime("x", "second", 5)}))             // x has another content
-	check(t, s.append(resultLine{Result: unprovenTime("y", "other", 6)}))              // and so has y
-	check(t, s.append(resultLine{Result: unprovenTime("x", "first", 1), Again: true})) // the reference was wrong
+	must(t, s.append(resultLine{Result: unprovenTime("x", "second", 5)}))             // x has another content
+	must(t, s.append(resultLine{Result: unprovenTime("y", "other", 6)}))              // and so has y
+	must(t, s.append(resultLine{Result: unprovenTime("x", "first", 1), Again: true})) // the reference was wrong
 	all, err := ReadResults(s.dir)
 	if err != nil || len(all) != 2 {
 		t.Errorf("%+v, %v", all, err)
@@ -95,7 +89,7 @@ func TestReplacedResultMovesNoLabel(t *testing.T) {
 		}
 	}
 	again, err := openAgain(s)
-	check(t, err)
+	must(t, err)
 	for id, want := range map[string]string{"x": "second", "y": "other"} {
 		x := again.index
 		if got := x.lines[x.labels[label{"", id}]].key(); got != want {
@@ -108,6 +102,8 @@ func TestReplacedResultMovesNoLabel(t *testing.T) {
 // TestDamagedLinesAreErrors reads lines that no run writes.
 func TestDamagedLinesAreErrors(t *testing.T) {
 	for _, lines := range []string{
+		"", "{}", "null", "[]", `{"id": ""}`, `{"id": "a", "time": {"Median": -1}}`, `{"id": "a", "time": {"Median": 1e999}}`,
+		`{"id": "a", "time": {"Median": 1}, "failure": {"class": "link"}}`,
 		`{"content":"c","time":{"n":1}}`,
 		`{"id":"a","content":"c"}`,
 		`{"id":"a","shares":"c"}`,
@@ -116,13 +112,11 @@ func TestDamagedLinesAreErrors(t *testing.T) {
 	} {
 		t.Run(lines, func(t *testing.T) {
 			dir := t.TempDir()
-			check(t, os.WriteFile(filepath.Join(dir, "results.jsonl"), []byte(lines+"\n"), 0o600))
-			if _, err := ReadResults(dir); failure.Of(err) != failure.Config {
-				t.Errorf("%s: %v", lines, err)
-			}
-			if s, err := openStore(dir); failure.Of(err) != failure.Config {
-				t.Errorf("%s: opened %v, %v", lines, s, err)
-			}
+			testkit.WriteFile(t, filepath.Join(dir, "results.jsonl"), lines+"\n")
+			_, err := ReadResults(dir)
+			testkit.WantError(t, err, failure.Config)
+			_, err = openStore(dir)
+			testkit.WantError(t, err, failure.Config)
 		})
 	}
 }
@@ -137,33 +131,29 @@ func openAgain(s *store) (*store, error) {
 // TestLeftOutIsNoResult leaves out a candidate that Confirm measured, until a line has its ID again.
 func TestLeftOutIsNoResult(t *testing.T) {
 	s := stored(t)
-	check(t, s.append(resultLine{Result: unprovenTime("a", "of a", 2)}))
-	check(t, s.append(resultLine{Result: unprovenTime("b", "of b", 3)}))
+	must(t, s.append(resultLine{Result: unprovenTime("a", "of a", 2)}))
 	must(t, s.append(resultLine{Result: &Result{
 		ID: "a@flash", Confirms: "a", Content: "of a@flash", Time: &rpc.Stats{N: 1, Median: 4},
 	}}))
-	ids := func() (all []string) {
+	for _, step := range []struct {
+		line resultLine
+		ids  []string
+	}{
+		{resultLine{Result: unprovenTime("b", "of b", 3)}, []string{"a", "a@flash", "b"}},
+		{resultLine{LeftOut: []label{{"", "a"}}}, []string{"b"}},
+		{resultLine{Result: unprovenTime("a", "of a", 5), Again: true}, []string{"b"}}, // the reference was wrong
+		{resultLine{Result: unprovenTime("a", "of another", 1)}, []string{"b", "a"}},
+	} {
+		must(t, s.append(step.line))
 		results, err := ReadResults(s.dir)
 		must(t, err)
+		var ids []string
 		for _, r := range results {
-			all = append(all, r.ID)
+			ids = append(ids, r.ID)
 		}
-		return all
-	}
-	if got := ids(); !slices.Equal(got, []string{"a", "b", "a@flash"}) {
-		t.Errorf("%q", got)
-	}
-	must(t, s.append(resultLine{LeftOut: []label{{"", "a"}}}))
-	if got := ids(); !slices.Equal(got, []string{"b"}) {
-		t.Errorf("without a: %q", got)
-	}
-	check(t, s.append(resultLine{Result: unprovenTime("a", "of a", 5), Again: true})) // the reference was wrong
-	if got := ids(); !slices.Equal(got, []string{"b"}) {
-		t.Errorf("without a: %q", got)
-	}
-	check(t, s.append(resultLine{Result: unprovenTime("a", "of another", 1)}))
-	if got := ids(); !slices.Equal(got, []string{"b", "a"}) {
-		t.Errorf("of another version of a: %q", got)
+		if !slices.Equal(ids, step.ids) {
+			t.Errorf("after %+v: %q, want %q", step.line, ids, step.ids)
+		}
 	}
 }
 
@@ -172,24 +162,22 @@ func TestOthersChangeTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	s, err := openStore(dir)
 	must(t, err)
-	if _, err := openStore(dir); !strings.Contains(err.Error(), dir) ||
-		failure.Of(err) != failure.Config || failure.Next(err) == "" {
-		t.Errorf("in use: %v", err)
-	}
+	_, err = openStore(dir)
+	testkit.WantError(t, err, failure.Config, dir)
 	c := Candidate{ID: "a", Entry: "f", Args: []Arg{{Data: []byte{}}}, Record: []byte(`{"a": "<"}`)}
-	check(t, errors.Join(s.keep("host", "", &c), s.close()))
+	must(t, errors.Join(s.keep("host", "", &c), s.close()))
 	result := Result{ID: "a", Kind: "host", Content: c.content, Record: []byte(`{"a":"\u003c"}`)}
 	if kept, err := ReadCandidate(dir, result); err != nil || kept.Entry != "f" || kept.Args[0].Data == nil {
 		t.Errorf("%+v, %v", kept, err)
 	}
 	result.Toolchain = "another"
 	_, changed := ReadCandidate(dir, result)
-	check(t, os.RemoveAll(filepath.Join(dir, argumentsFolder)))
+	must(t, os.RemoveAll(filepath.Join(dir, argumentsFolder)))
 	_, noArguments := ReadCandidate(dir, result)
 	_, noFolder := openStore(filepath.Join(dir, "results.jsonl"))
-	check(t, os.WriteFile(filepath.Join(dir, "results.jsonl"), []byte("{\"settings\":[]}\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "results.jsonl"), []byte("{\"settings\":[]}\n"), 0o644))
 	_, noSettings := ReadResults(dir)
-	check(t, os.WriteFile(filepath.Join(dir, "results.jsonl"), []byte("[]\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "results.jsonl"), []byte("[]\n"), 0o644))
 	_, noResult := ReadResults(dir)
 	for _, err := range []error{changed, noArguments, noFolder, noSettings, noResult} {
 		if failure.Of(err) != failure.Config || failure.Next(err) == "" || strings.Contains(err.Error(), "Go ") {

@@ -4,7 +4,6 @@ package tune_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -16,12 +15,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
@@ -111,8 +108,7 @@ func TestEachFailureHasItsClass(t *testing.T) {
 		"changes input": {right + " in[0] = 7;", failure.WrongAnswer},
 		"refuses":       {`TVMAPISetLastError("I will not"); return -1;`, failure.Fault},
 		"crashes":       {"*(volatile int*)0 = 1;" + right, failure.Fault},
-		"never ends":    {"for (volatile int on = 1; on;) {} " + right, failure.Timeout},
-		"aborts":        {"TVMPlatformAbort(5);", failure.Fault},
+		"aborts":        {"extern void TVMPlatformAbort(int); TVMPlatformAbort(5);", failure.Fault},
 		"never returns": {"for (;;) out[0]++;", failure.Timeout},
 		"stack overflows": {"volatile char deep[1 << 24]; deep[0] = 1; deep[in[0]] = 2; out[0] = deep[1]; for (long i = " +
 			"0; i < (1 << 24); i += 64) deep[i] = 1;", failure.Fault},
@@ -121,41 +117,21 @@ func TestEachFailureHasItsClass(t *testing.T) {
 		t.Run(board, func(t *testing.T) {
 			var cs []tune.Candidate
 			for _, name := range drawn.Of(t, "bad candidates", slices.Sorted(maps.Keys(bad)), 4) {
-				c := operator(name, bad[name].body)
-				if name == "aborts" {
-					c.Operators.Files[0].Data = append([]byte("#include <tvm/runtime/crt/platform.h>\n"), c.Operators.Files[0].Data...)
-				}
 				if name == "too large" && board == "host" {
 					continue // a process has room for it
 				}
-				cs = append(cs, c, operator("good after "+name, right+fmt.Sprintf("volatile int k = %d; (void)k;", len(cs))))
+				cs = append(cs, operator(name, bad[name].body),
+					operator("good after "+name, right+fmt.Sprintf("volatile int k = %d; (void)k;", len(cs))))
 			}
 			reference := operator("reference", right)
-			r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{board, board}, tune.Options{
-				Reference: &reference, CallTimeout: time.Second, Every: 5, Drift: 1000,
-				OnEvent: func(e tune.Event) {
-					if e.Err != nil {
-						t.Logf("%s: %s: %v", e.Board, e.Text, e.Err)
-					}
-				},
-			})
-			must(t, err)
-			defer func() { must(t, r.Close()) }()
+			r, _ := opened(t, tune.Options{Reference: &reference, CallTimeout: time.Second, Every: 5, Drift: 1000}, board, board)
 			seen := 0
 			for result, err := range r.All(t.Context(), slices.Values(cs)) {
 				must(t, err)
 				seen++
-				b, isBad := bad[result.ID]
-				switch {
-				case !isBad && (result.Failure != nil || result.Time == nil):
-					t.Errorf("%s: %+v", result.ID, result.Failure)
-				case isBad && (result.Failure == nil || result.Failure.Class != b.want ||
-					result.Failure.Blame != tune.BlameCandidate):
-					t.Errorf("%s: %+v, want %s", result.ID, result.Failure, b.want)
-				case result.ID == "crashes" && !strings.Contains(result.Failure.Message, "in twice at twice.c:7"):
-					t.Errorf("%s: %s does not name its line", result.ID, result.Failure.Message)
-				case isBad:
-					t.Logf("%s: %s: %s", result.ID, result.Failure.Class, result.Failure.Message)
+				wantFailure(t, result, bad[result.ID].want)
+				if result.ID == "crashes" {
+					wantFailure(t, result, failure.Fault, "in twice at twice.c:7")
 				}
 			}
 			if kept := len(results(t, r)); seen != len(cs) || kept != len(cs) {
@@ -167,9 +143,7 @@ func TestEachFailureHasItsClass(t *testing.T) {
 
 // TestSeededInputIsRestored measures candidates whose input has a seed, after one that changes it.
 func TestSeededInputIsRestored(t *testing.T) {
-	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an385"}, tune.Options{})
-	must(t, err)
-	defer func() { must(t, r.Close()) }()
+	r, _ := opened(t, tune.Options{}, "mps2_an385")
 	for _, c := range []struct {
 		id, body string
 		seed     uint64
@@ -190,10 +164,7 @@ func TestSeededInputIsRestored(t *testing.T) {
 			for i := range numbers.Len() {
 				out.Want = binary.LittleEndian.AppendUint32(out.Want[:4*i], uint32(2*numbers.Int(i)))
 			}
-			result := measured(t, r, candidate)
-			if (result.Failure == nil) != (c.want == "") || result.Failure != nil && result.Failure.Class != c.want {
-				t.Errorf("%s: %+v", c.id, result.Failure)
-			}
+			wantFailure(t, measured(t, r, candidate), c.want)
 		})
 	}
 }
@@ -201,16 +172,11 @@ func TestSeededInputIsRestored(t *testing.T) {
 // TestDisturbedSamplesDoNotCount measures candidates that set all enabled interrupts pending in some calls. The first
 // call is the check, the second warms up.
 func TestDisturbedSamplesDoNotCount(t *testing.T) {
-	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an385"}, tune.Options{
-		MinSample: time.Microsecond, // one call is enough
-	})
-	must(t, err)
-	defer func() { must(t, r.Close()) }()
+	r, _ := opened(t, tune.Options{MinSample: time.Microsecond}, "mps2_an385") // one call is enough
 	for when, want := range map[string][]int{"0": nil, "calls == 4": {0, 1, 0}, "1": {1, 1, 1}} {
 		t.Run("if "+when, func(t *testing.T) {
-			result, err := r.Measure(t.Context(), operator(when, right+"static int calls; calls++; if ("+when+
+			result := measured(t, r, operator(when, right+"static int calls; calls++; if ("+when+
 				") *(volatile uint32_t*)0xE000E200 = *(volatile uint32_t*)0xE000E100;"))
-			must(t, err)
 			if result.Failure != nil {
 				t.Fatalf("%s: %+v", when, result.Failure)
 			}
@@ -231,66 +197,6 @@ func goods(n int) (all []tune.Candidate) {
 		all = append(all, operator(fmt.Sprintf("good %d", i), right+fmt.Sprintf("volatile int k = %d; (void)k;", i)))
 	}
 	return all
-}
-
-// TestVanishedBoardsBlameNoCandidate kills emulators while they measure.
-func TestVanishedBoardsBlameNoCandidate(t *testing.T) {
-	drawn.OnlyInFull(t, "TestTerminatedEmulatorBlamesNoCandidate and TestRemoteBoardGoes")
-	reference := operator("reference", right)
-	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an385", "mps2_an385"}, tune.Options{
-		Reference: &reference, StepTimeout: 5 * time.Second, MaxRecoveries: 20, Drift: 1000,
-	})
-	must(t, err)
-	defer func() { must(t, r.Close()) }()
-	ctx, cancel := context.WithCancel(t.Context())
-	killed := make(chan int)
-	var measured atomic.Int32
-	go func() {
-		n := 0
-		last := int32(-1) // on a slow computer too, a board gets to its next candidate
-		for random := rand.New(rand.NewPCG(1, 2)); ctx.Err() == nil; {
-			time.Sleep(time.Duration(200+random.IntN(500)) * time.Millisecond)
-			if measured.Load() == last {
-				continue
-			}
-			if pids := emulators(t); len(pids) > 0 && syscall.Kill(pids[random.IntN(len(pids))], syscall.SIGKILL) == nil {
-				last = measured.Load()
-				n++
-			}
-		}
-		killed <- n
-	}()
-	cs := goods(40)
-	for result, err := range r.All(t.Context(), slices.Values(cs)) {
-		must(t, err)
-		if result.Failure != nil {
-			t.Errorf("%s: %+v", result.ID, result.Failure)
-		}
-		measured.Add(1)
-	}
-	cancel()
-	if n := <-killed; n < 3 {
-		t.Errorf("only %d emulators were killed", n)
-	}
-	if n := len(results(t, r)); n != len(cs) {
-		t.Errorf("%d results of %d candidates", n, len(cs))
-	}
-}
-
-// TestDriftGivesUpBoard allows the reference no drift, on a computer whose times always differ.
-func TestDriftGivesUpBoard(t *testing.T) {
-	reference := operator("reference", right)
-	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, tune.Options{
-		Reference: &reference, Every: 1, Drift: 1e-12, MaxRecoveries: 1,
-	})
-	must(t, err)
-	defer func() { must(t, r.Close()) }()
-	for _, c := range goods(20) {
-		if _, err = r.Measure(t.Context(), c); err != nil {
-			break
-		}
-	}
-	wantError(t, err, "", "the reference: it takes")
 }
 
 // emulators lists the QEMU processes among the descendants of this process.
@@ -346,11 +252,10 @@ func TestKilledRunContinues(t *testing.T) {
 		}
 		after += 1 + random.IntN(candidates/kills)
 	}
-	data := readFile(t, filepath.Join(dir, "results.jsonl"))
 	seen := map[string]bool{}
-	for line := range bytes.Lines(data) {
+	for line := range strings.Lines(record(t, dir)) {
 		var r tune.Result
-		must(t, json.Unmarshal(line, &r))
+		must(t, json.Unmarshal([]byte(line), &r))
 		if r.ID == "" { // the settings
 			continue
 		}
@@ -382,8 +287,7 @@ func TestChild(t *testing.T) {
 	if after == 0 {
 		go die()
 	}
-	r, err := tune.OpenRun(t.Context(), dir, &device.Desk{}, []string{"host"}, tune.Options{})
-	must(t, err)
+	r := openedIn(t, dir, tune.Options{}, "host")
 	given := 0
 	for _, err := range r.All(t.Context(), slices.Values(goods(n))) {
 		must(t, err)
@@ -391,7 +295,6 @@ func TestChild(t *testing.T) {
 			die() // All draws only a few candidates ahead while it waits for this loop
 		}
 	}
-	must(t, r.Close())
 }
 
 // TestSchedulesWriteFlashOnce measures schedules of one matrix multiplication in two runs, in which an emulator counts
@@ -440,30 +343,31 @@ func TestSchedulesWriteFlashOnce(t *testing.T) {
 	}
 }
 
+// slowWhile returns a reference that is slow while a file exists.
+func slowWhile(file string) tune.Candidate {
+	return operator("reference", fmt.Sprintf(
+		`extern int access(const char*, int); for (volatile int i = 0; i < 100000 && access("%s", 0) == 0; i++) {} %s`,
+		file, right))
+}
+
 // TestDriftRemeasuresSinceLastCheck slows the reference down for a while.
 func TestDriftRemeasuresSinceLastCheck(t *testing.T) {
 	slow := filepath.Join(t.TempDir(), "slow")
-	reference := operator("reference", fmt.Sprintf(
-		`extern int access(const char*, int); for (volatile int i = 0; i < 100000 && access("%s", 0) == 0; i++) {} %s`,
-		slow, right))
-	dir := t.TempDir()
+	reference := slowWhile(slow)
 	recovered := make(chan struct{}, 10)
-	r, err := tune.OpenRun(t.Context(), dir, &device.Desk{}, []string{"host"}, tune.Options{
+	r, dir := opened(t, tune.Options{
 		Reference: &reference, Every: 5, Drift: 100, MaxRecoveries: 5,
-		OnEvent: func(e tune.Event) {
-			if strings.HasPrefix(e.Text, "recovering") {
-				_ = os.Remove(slow) // the next try finds it gone
-				recovered <- struct{}{}
-			}
-		},
-	})
-	must(t, err)
+		OnEvent: on("recovering", func(tune.Event) {
+			_ = os.Remove(slow) // the next try finds it gone
+			recovered <- struct{}{}
+		}),
+	}, "host")
 	cs := goods(20)
 	for i, c := range cs {
 		if i == 8 { // after the fifth the reference was right
-			must(t, os.WriteFile(slow, nil, 0o600))
+			writeFile(t, slow, "")
 		}
-		_ = measured(t, r, c)
+		measured(t, r, c)
 	}
 	select {
 	case <-recovered:
@@ -472,11 +376,10 @@ func TestDriftRemeasuresSinceLastCheck(t *testing.T) {
 	}
 	times := map[string]int{}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		data := readFile(t, filepath.Join(dir, "results.jsonl"))
 		clear(times)
-		for line := range bytes.Lines(data) {
+		for line := range strings.Lines(record(t, dir)) {
 			var result tune.Result
-			must(t, json.Unmarshal(line, &result))
+			must(t, json.Unmarshal([]byte(line), &result))
 			times[result.ID]++
 		}
 		if times["good 9"] == 2 || time.Now().After(deadline) {
@@ -505,18 +408,15 @@ func TestLongestCallTimeoutIsKept(t *testing.T) {
 		{2 * time.Second, 2 * time.Second}, {5 * time.Second, 5 * time.Second}, {time.Second, 5 * time.Second},
 	} {
 		t.Run(c.limit.String(), func(t *testing.T) {
-			r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"},
-				tune.Options{CallTimeout: c.limit, Samples: 3 + i})
-			must(t, err)
+			r := openedIn(t, dir, tune.Options{CallTimeout: c.limit, Samples: 3 + i}, "host")
 			measured(t, r, operator("one", right))
 			must(t, r.Close())
-			text := readFile(t, filepath.Join(dir, "results.jsonl"))
 			var settings struct {
 				Samples     int           `json:"samples"`
 				CallTimeout time.Duration `json:"call_timeout_ns"`
 			}
-			for line := range bytes.Lines(text) {
-				must(t, json.Unmarshal(line, &struct{ Settings any }{&settings}))
+			for line := range strings.Lines(record(t, dir)) {
+				must(t, json.Unmarshal([]byte(line), &struct{ Settings any }{&settings}))
 			}
 			if settings.CallTimeout != c.kept || settings.Samples != 3 {
 				t.Errorf("opened with %v: %+v", c.limit, settings)

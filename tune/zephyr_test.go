@@ -26,23 +26,20 @@ func TestZephyrMeasuresInRAMAndFirmware(t *testing.T) {
 			t.Skipf("%s is not installed", tool)
 		}
 	}
-	_, err := tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"zephyr/qemu_cortex_m3"}, tune.Options{})
-	wantError(t, err, failure.DoesNotFit, "region ram")
+	wantError(t, refused(t, t.TempDir(), tune.Options{}, "zephyr/qemu_cortex_m3"), failure.DoesNotFit, "region ram")
 	r, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 16}}}, "zephyr/mps2_an385")
 	cs := append(goods(4), large("large", 20000))
 	n := 0
 	for result, err := range r.All(t.Context(), slices.Values(cs)) {
 		must(t, err)
 		n++
-		is := string(result.Tier) + ": " + result.Reason
-		switch inRAM := result.Tier == tune.RAM; {
-		case result.Failure != nil || result.Time == nil:
-			t.Errorf("%s: %s, %+v", result.ID, is, result.Failure)
-		case result.ID == "large" && (inRAM || !strings.Contains(result.Reason, "too many for the window")),
-			result.ID != "large" && !(inRAM && strings.Contains(result.Reason, "it fits")):
-			t.Errorf("%s: %s", result.ID, is)
-		default:
-			t.Logf("%s: %s, %v", result.ID, is, result.Time)
+		wantFailure(t, result, "")
+		fits, reason := result.ID != "large", "too many for the window"
+		if fits {
+			reason = "it fits"
+		}
+		if (result.Tier == tune.RAM) != fits || !strings.Contains(result.Reason, reason) {
+			t.Errorf("%s: %s, %s", result.ID, result.Tier, result.Reason)
 		}
 	}
 	if n < len(cs) {
