@@ -116,8 +116,7 @@ func TestMeasure(t *testing.T) {
 	const n = 40
 	dir := t.TempDir()
 	one := searched(t, dir, []string{"mps2_an385"}, s, s.Evolve(3), n)
-	two := searched(t, t.TempDir(), []string{"mps2_an385", "mps2_an385"}, s,
-		s.Evolve(3), n)
+	two := searched(t, t.TempDir(), []string{"mps2_an385", "mps2_an385"}, s, s.Evolve(3), n)
 	if len(one) != n || len(two) != n {
 		t.Fatalf("%d and %d trials, want %d", len(one), len(two), n)
 	}
@@ -188,11 +187,9 @@ func TestFlagList(t *testing.T) {
 		{"-O3", "lib1.c:-Os", "-O3,lib1.c:-Os"},
 		{"-O3,lib1.c:-Os", "lib1.c:-O1", "-O3,lib1.c:-O1"},
 	} {
-		t.Run(c.list+" with "+c.flag, func(t *testing.T) {
-			if got := listOf(c.list).with(c.flag).String(); got != c.want {
-				t.Errorf("%s with %s: %s, want %s", c.list, c.flag, got, c.want)
-			}
-		})
+		if got := listOf(c.list).with(c.flag).String(); got != c.want {
+			t.Errorf("%s with %s: %s, want %s", c.list, c.flag, got, c.want)
+		}
 	}
 	for _, c := range choices {
 		if _, err := boards.ParseOptions([]string{"operator_flags=" + c}); err != nil {
@@ -219,10 +216,7 @@ func digits(t *testing.T) Network {
 func TestFlags(t *testing.T) {
 	needsQEMU(t)
 	dir := t.TempDir()
-	one, err := Flags(t.Context(), dir, &device.Desk{}, []string{"mps2_an386"}, digits(t))
-	must(t, err)
-	two, err := Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an386", "mps2_an386"}, digits(t))
-	must(t, err)
+	one, two := tried(t, dir, digits(t), "mps2_an386"), tried(t, t.TempDir(), digits(t), "mps2_an386", "mps2_an386")
 	times := func(trials []NetworkTrial) map[string]float64 {
 		all := map[string]float64{}
 		for _, n := range trials {
@@ -256,21 +250,32 @@ func TestFlags(t *testing.T) {
 	var finished []string
 	n := digits(t)
 	n.OnEvent = func(e tune.Event) { finished = append(finished, e.Text) }
-	again, err := Flags(t.Context(), dir, &device.Desk{}, []string{"mps2_an386"}, n)
-	must(t, err)
+	again := tried(t, dir, n, "mps2_an386")
 	if len(finished) != 0 || len(again) != 7 {
 		t.Errorf("a search that was finished measured %v, and has %d trials", finished, len(again))
 	}
 
 	n.Spec.Options.OperatorFlags, n.Trials = front[0].Flags, 1
-	best, err := Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an386"}, n)
-	must(t, err)
+	best := tried(t, t.TempDir(), n, "mps2_an386")
 	if best[0].seconds() != front[0].seconds() || best[0].Flash != front[0].Flash {
 		t.Errorf("%s: %v s, then %v s", front[0].Flags, front[0].seconds(), best[0].seconds())
 	}
 	n.Spec.Options.RuntimeOpt = "O2"
-	_, err = Flags(t.Context(), dir, &device.Desk{}, []string{"mps2_an386"}, n)
-	wantError(t, err, failure.Config)
+	wantError(t, notTried(t, dir, n), failure.Config)
+}
+
+// tried returns the trials of a search.
+func tried(t *testing.T, dir string, n Network, places ...string) []NetworkTrial {
+	t.Helper()
+	trials, err := Flags(t.Context(), dir, &device.Desk{}, places, n)
+	must(t, err)
+	return trials
+}
+
+// notTried returns the error of a search.
+func notTried(t *testing.T, dir string, n Network) error {
+	_, err := Flags(t.Context(), dir, &device.Desk{}, []string{n.Spec.Board}, n)
+	return err
 }
 
 // TestFlagsOfAnotherCompilerAreRejected: trials of another compiler are not compared with new ones, and Retry measures
@@ -278,9 +283,7 @@ func TestFlags(t *testing.T) {
 func TestFlagsOfAnotherCompilerAreRejected(t *testing.T) {
 	dir, n := t.TempDir(), digits(t)
 	n.Trials = 1
-	places := []string{n.Spec.Board}
-	first, err := Flags(t.Context(), dir, &device.Desk{}, places, n)
-	must(t, err)
+	first := tried(t, dir, n, n.Spec.Board)
 	file := filepath.Join(dir, "results.jsonl")
 	data := readFile(t, file)
 	made := first[0].Result.Toolchain
@@ -288,16 +291,14 @@ func TestFlagsOfAnotherCompilerAreRejected(t *testing.T) {
 		t.Fatal("the compiler is not in the result")
 	}
 	writeFile(t, file, string(bytes.Replace(data, []byte(made[:8]), []byte("other-cc"), 1)))
-	_, err = Flags(t.Context(), dir, &device.Desk{}, places, n)
-	wantError(t, err, failure.Config, "other-cc", made)
+	wantError(t, notTried(t, dir, n), failure.Config, "other-cc", made)
 	writeFile(t, file, string(data))
 	other := n
 	other.Inputs, other.Want = slices.Clone(n.Inputs), nil
 	x := *other.Inputs[0].Array
 	x.Data = make([]byte, len(x.Data))
 	other.Inputs[0].Array = &x
-	_, err = Flags(t.Context(), dir, &device.Desk{}, places, other)
-	wantError(t, err, failure.Config, "other inputs")
+	wantError(t, notTried(t, dir, other), failure.Config, "other inputs")
 	s, err := openStore(dir, n.inputsKey())
 	must(t, err)
 	kept := NetworkTrial{Flags: choices[0], Result: tune.Result{
@@ -306,8 +307,7 @@ func TestFlagsOfAnotherCompilerAreRejected(t *testing.T) {
 	must(t, errors.Join(s.add(kept), s.record.Close()))
 	n.Trials = 2
 	for _, n.Retry = range []bool{false, true} {
-		trials, err := Flags(t.Context(), dir, &device.Desk{}, places, n)
-		must(t, err)
+		trials := tried(t, dir, n, n.Spec.Board)
 		last := trials[len(trials)-1]
 		for _, trial := range trials {
 			if trial.Flags == kept.Flags {
@@ -339,8 +339,7 @@ func TestFlagsThatChangeOutputsFail(t *testing.T) {
 		Inputs: []ndarray.Named{{Name: "arg0", Array: in}},
 	}
 	dir := t.TempDir()
-	trials, err := Flags(t.Context(), dir, &device.Desk{}, []string{"host"}, n)
-	must(t, err)
+	trials := tried(t, dir, n, "host")
 	found := false
 	for _, trial := range trials {
 		if !strings.Contains(trial.Flags, "-Os") {
@@ -356,18 +355,13 @@ func TestFlagsThatChangeOutputsFail(t *testing.T) {
 	}
 	failed := n
 	failed.Spec.Options.OperatorFlags = "-Os"
-	_, err = Flags(t.Context(), dir, &device.Desk{}, []string{"host"}, failed)
-	wantError(t, err, failure.Config, "began with other flags")
+	wantError(t, notTried(t, dir, failed), failure.Config, "began with other flags")
 	n.Want = []ndarray.Named{{Array: in}}
-	_, err = Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, n)
-	wantError(t, err, failure.WrongAnswer)
+	wantError(t, notTried(t, t.TempDir(), n), failure.WrongAnswer)
 	square := *in
 	square.Shape = []int64{2, 2}
 	for _, n.Want = range [][]ndarray.Named{{{Name: "arg0", Array: in}}, {{Array: &square}}, {{Array: in}, {Array: in}}} {
-		_, err = Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, n)
-		if failure.Of(err) != failure.Config {
-			t.Errorf("%q of shape %v is expected: %v", n.Want[0].Name, n.Want[0].Array.Shape, err)
-		}
+		wantError(t, notTried(t, t.TempDir(), n), failure.Config)
 	}
 }
 
@@ -379,8 +373,8 @@ func TestNoCompilerRunsWhileNetworkIsTimed(t *testing.T) {
 	must(t, err)
 	bin, running, logs := t.TempDir(), t.TempDir(), t.TempDir()
 	disturbed, calls := filepath.Join(logs, "disturbed"), filepath.Join(logs, "calls")
-	must(t, os.WriteFile(filepath.Join(bin, "cc"), fmt.Appendf(nil,
-		"#!/bin/sh\n: >'%s'/$$\n'%s' \"$@\"\nstatus=$?\nrm '%[1]s'/$$\nexit $status\n", running, cc), 0o755))
+	testkit.WriteProgram(t, filepath.Join(bin, "cc"), fmt.Sprintf(
+		"#!/bin/sh\n: >'%s'/$$\n'%s' \"$@\"\nstatus=$?\nrm '%[1]s'/$$\nexit $status\n", running, cc))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	source := `#include <stdio.h>
 extern void* opendir(const char* name);
@@ -410,9 +404,7 @@ extern int closedir(void* folder);
 	in, err := ndarray.New(ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}, 4)
 	must(t, err)
 	n.Inputs = []ndarray.Named{{Name: "arg0", Array: in}}
-	trials, err := Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"host", "host"}, n)
-	must(t, err)
-	for _, trial := range trials {
+	for _, trial := range tried(t, t.TempDir(), n, "host", "host") {
 		if trial.Result.Failure != nil {
 			t.Errorf("%s: %+v", trial.Flags, trial.Result.Failure)
 		}
@@ -449,13 +441,12 @@ func TestDocumentedNetworkTimes(t *testing.T) {
 		must(t, err)
 		want, err := ndarray.ReadNPZ(base + ".outputs.npz")
 		must(t, err)
-		trials, err := Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an386"}, Network{
+		trials := tried(t, t.TempDir(), Network{
 			Spec: project.Spec{
 				Board: "mps2_an386", Model: base + ".aot_packed.tar.gz", Options: boards.Options{OperatorFlags: row[2]},
 			},
 			Inputs: in, Want: want, Trials: 1,
-		})
-		must(t, err)
+		}, "mps2_an386")
 		got := []float64{trials[0].seconds() / 16e-9, float64(trials[0].Flash), float64(trials[0].RAM)}
 		for i, name := range []string{"instructions", "flash", "RAM"} {
 			want, err := strconv.ParseFloat(row[3+i], 64)

@@ -27,20 +27,14 @@ func TestConditions(t *testing.T) {
 		a, b, c int64
 		want    string // "": no value
 	}{
-		{"a + b * c == 7", 1, 2, 3, "true"},
 		{"(a + b) * c == 9", 1, 2, 3, "true"},
-		{"a - b - c == -4", 1, 2, 3, "true"},
 		{"a / b / c == 2", 12, 2, 3, "true"},
 		{"a % b == -1", -7, 2, 0, "true"},
 		{"a / b == -3", -7, 2, 0, "true"},
 		{"a < b && b < c", 1, 2, 3, "true"},
-		{"a > b || b >= c", 1, 2, 3, "false"},
 		{"!(a <= b) || a != b", 1, 1, 0, "false"},
-		{"!(a == b) && c == 0", 1, 2, 0, "true"},
-		{"--a == a", 5, 0, 0, "true"},
 		{"a == 1 || b == 1 && c == 1", 1, 0, 0, "true"},
 		{"a / b == 1", 1, 0, 0, ""},
-		{"!(a % b == 1)", 1, 0, 0, ""},
 		{"b == 0 || a / b == 1", 1, 0, 0, "true"},
 		{"b != 0 && a / b == 1", 1, 0, 0, "false"},
 		{"a + b > 0", top, 1, 0, ""},
@@ -49,23 +43,17 @@ func TestConditions(t *testing.T) {
 		{"a * b > 0", math.MinInt64, -1, 0, ""},
 		{"a / b > 0", math.MinInt64, -1, 0, ""},
 		{"a % b == 0", math.MinInt64, -1, 0, ""},
-		{"a * b == 9223372036854775807", top, 1, 0, "true"},
 	} {
-		t.Run(c.text, func(t *testing.T) {
-			space := abc(c.a, c.b, c.c)
-			condition, err := space.parseCondition(c.text)
-			if err != nil {
-				t.Errorf("%s: %v", c.text, err)
-				return
-			}
-			got := ""
-			if v := (&evaluation{space: space, index: make([]int, 3)}).of(condition); v.exists {
-				got = fmt.Sprint(v.holds)
-			}
-			if got != c.want {
-				t.Errorf("%s with %d, %d, %d: got %q, want %q", c.text, c.a, c.b, c.c, got, c.want)
-			}
-		})
+		space := abc(c.a, c.b, c.c)
+		condition, err := space.parseCondition(c.text)
+		must(t, err)
+		got := ""
+		if v := (&evaluation{space: space, index: make([]int, 3)}).of(condition); v.exists {
+			got = fmt.Sprint(v.holds)
+		}
+		if got != c.want {
+			t.Errorf("%s with %d, %d, %d: got %q, want %q", c.text, c.a, c.b, c.c, got, c.want)
+		}
 	}
 }
 
@@ -81,43 +69,27 @@ func TestKeywordsAreKnobs(t *testing.T) {
 func TestBadConditions(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "expected operand, found the end"},
-		{"a +", "expected operand, found the end"},
 		{"a + b", "a number instead of a condition"},
 		{"a < b < c", "< needs a number on both sides"},
-		{"a && b", "&& needs a condition on both sides"},
-		{"a + (b == c) == 1", "+ needs a number on both sides"},
 		{"(a == b) == (b == c)", "== needs a number on both sides"},
 		{"!a", "! has no meaning in front of a number"},
 		{"-(a < b) == 1", "- has no meaning in front of a condition"},
-		{"+a == 1", "+ has no meaning in front of a number"},
 		{"(a == b", "expected ')', found the end"},
 		{"a == b)", "expected the end, found ')'"},
 		{"a = b", "expected '==', found '='"},
 		{"a & b", "& is not an operator of constraints"},
 		{"a == b // 2", "// is not an operator of constraints"},
-		{"a == b /* - 1 */", "/* is not an operator of constraints"},
-		{"\ufeffa == b", "\ufeff is not an operator of constraints"},
 		{"aʼ == b", "ʼ is not an operator of constraints"},
-		{"a == 1i", "1i is not a decimal number of 64 bits without leading zeros"},
-		{"a == b{}", "{ is not an operator of constraints"},
 		{"a == *b", "it has more than numbers, knobs, operators and parentheses"},
-		{"a << 2 == 1", "<< is not an operator of constraints"},
-		{"a == b c", "expected the end, found c"},
 		{"a(b) == 1", "it has more than numbers, knobs, operators and parentheses"},
 		{"a == 010", "010 is not a decimal number of 64 bits without leading zeros"},
-		{"a == 0x10", "0x10 is not a decimal number of 64 bits without leading zeros"},
 		{"a == 1.5", ". is not an operator of constraints"},
 		{"a == 9223372036854775808", "9223372036854775808 is not a decimal number of 64 bits without leading zeros"},
 		{"d == 1", `knob "d" is not known`},
-		{"if == 1", `knob "if" is not known`},
 		{strings.Repeat("(", 4097), "4097 bytes; at most 4096"},
 	} {
-		t.Run(c.text, func(t *testing.T) {
-			_, err := abc().parseCondition(c.text)
-			if err == nil || !strings.HasSuffix(err.Error(), c.want) && !strings.HasPrefix(err.Error(), c.want) {
-				t.Errorf("%.40s: got %v, want %s", c.text, err, c.want)
-			}
-		})
+		_, err := abc().parseCondition(c.text)
+		wantError(t, err, "", c.want)
 	}
 }
 

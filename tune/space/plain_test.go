@@ -2,7 +2,6 @@ package space
 
 import (
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -42,12 +40,7 @@ func TestPlain(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	out, err := exec.CommandContext(t.Context(), cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I",
-		"../../crt/include", filepath.Join(dir, files[1].Name)).CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s\n%s", err, out, files[1].Data)
-	}
-
+	compiles(t, cc, filepath.Join(dir, files[1].Name))
 	testPlainFunction(t, s, cc, dir)
 	for want, a := range map[string]arg{
 		"plain C has no type float16": {DType: dtype(t, "float16")}, "no type bool": {DType: dtype(t, "bool")},
@@ -61,13 +54,23 @@ func TestPlain(t *testing.T) {
 	wantError(t, err, failure.Config)
 }
 
+// compiles checks that a file has no warnings.
+func compiles(t *testing.T, cc, file string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+		"-I../../crt/include", file).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // writePlain writes the files of a plain function, which it returns, and those of the kernel.
 func writePlain(t *testing.T, s *Space, dir string) []mlf.File {
 	t.Helper()
 	files, err := s.Plain()
-	testkit.Must(t, err)
+	must(t, err)
 	for _, f := range append(files, s.Kernel...) {
-		testkit.Must(t, os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o644))
+		writeFile(t, filepath.Join(dir, f.Name), string(f.Data))
 	}
 	return files
 }
@@ -94,14 +97,10 @@ func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 	if m, err := a.Model(""); err != nil || m.Name != "scale" || len(m.Inputs) != 3 {
 		t.Errorf("%+v, %v", m, err)
 	}
-	out, err := exec.CommandContext(t.Context(), cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
-		filepath.Join(dir, files[1].Name)).CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s\n%s", err, out, files[1].Data)
-	}
+	compiles(t, cc, filepath.Join(dir, files[1].Name))
 	s.Kernel[0].Data = []byte("int scaled; // as scale has it\n")
 	files = writePlain(t, &s, dir)
-	out, err = exec.CommandContext(t.Context(), cc, "-std=c11", "-Wno-error=implicit-function-declaration",
+	out, err := exec.CommandContext(t.Context(), cc, "-std=c11", "-Wno-error=implicit-function-declaration",
 		"-fsyntax-only", filepath.Join(dir, files[1].Name)).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "implicit") {
 		t.Errorf("a function that its file only mentions: %v\n%s", err, out)
@@ -136,11 +135,11 @@ func TestPlainHasExamples(t *testing.T) {
 		if test.doubt != "" {
 			wantError(t, err, failure.Config, "no examples: ", test.doubt)
 		} else {
-			testkit.Must(t, err)
+			must(t, err)
 		}
 
 		var model struct{ Examples, Compare string }
-		testkit.Must(t, json.Unmarshal(files[2].Data, &model))
+		must(t, json.Unmarshal(files[2].Data, &model))
 		last := files[len(files)-1]
 		if hasExamples := last.Name == "examples.npz"; hasExamples != (test.doubt == "") ||
 			hasExamples != (model.Examples == last.Name) || model.Compare != test.rule {
@@ -152,6 +151,6 @@ func TestPlainHasExamples(t *testing.T) {
 func dtype(t *testing.T, text string) ndarray.DType {
 	t.Helper()
 	d, err := ndarray.ParseDType(text)
-	testkit.Must(t, err)
+	must(t, err)
 	return d
 }

@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -51,6 +49,11 @@ func spaces(t testing.TB) map[string]*Space {
 		"sum": parse(t, `{"name": "a", "define": [9, 1, 5]}, {"name": "b", "range": {"from": 0, "to": 9}}, {"name": "c", "range": {"from": 3, "to": 40, "powers_of_two": true}}`,
 			`"a + b + c == 20", "c / (a - 5) != 2"`),
 	}
+}
+
+// proposers returns one of each kind.
+func proposers(s *Space) map[string]Proposer {
+	return map[string]Proposer{"grid": s.Grid(), "random": s.Random(1), "evolve": s.Evolve(1)}
 }
 
 // everything returns all configurations of a small space without a Proposer.
@@ -125,14 +128,12 @@ func TestEqualSeedsGiveEqualProposals(t *testing.T) {
 		"random": func(seed uint64) Proposer { return s.Random(seed) },
 		"evolve": func(seed uint64) Proposer { return s.Evolve(seed) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			if !slices.Equal(first(make(1)), first(make(1))) {
-				t.Errorf("%s: two runs with one seed differ", name)
-			}
-			if slices.Equal(first(make(1)), first(make(2))) {
-				t.Errorf("%s: two seeds give the same proposals", name)
-			}
-		})
+		if !slices.Equal(first(make(1)), first(make(1))) {
+			t.Errorf("%s: two runs with one seed differ", name)
+		}
+		if slices.Equal(first(make(1)), first(make(2))) {
+			t.Errorf("%s: two seeds give the same proposals", name)
+		}
 	}
 }
 
@@ -140,18 +141,13 @@ func TestEqualSeedsGiveEqualProposals(t *testing.T) {
 func TestReportedConfigurationsAreNotProposed(t *testing.T) {
 	s := spaces(t)["matmul"]
 	all := everything(s)
-	for name, p := range map[string]Proposer{
-		"grid": s.Grid(), "random": s.Random(1),
-		"evolve": s.Evolve(1),
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, c := range all[:len(all)/2] {
-				p.Report(c, 1, true)
-			}
-			if rest := drain(t, p); len(rest) != len(all)-len(all)/2 {
-				t.Errorf("%s: %d of %d were told, %d are proposed", name, len(all)/2, len(all), len(rest))
-			}
-		})
+	for name, p := range proposers(s) {
+		for _, c := range all[:len(all)/2] {
+			p.Report(c, 1, true)
+		}
+		if rest := drain(t, p); len(rest) != len(all)-len(all)/2 {
+			t.Errorf("%s: %d of %d were told, %d are proposed", name, len(all)/2, len(all), len(rest))
+		}
 	}
 	defer func() {
 		if recover() == nil {
@@ -163,10 +159,7 @@ func TestReportedConfigurationsAreNotProposed(t *testing.T) {
 
 func TestGoroutinesGetDifferentProposals(t *testing.T) {
 	s := spaces(t)["matmul"]
-	for name, p := range map[string]Proposer{
-		"grid": s.Grid(), "random": s.Random(1),
-		"evolve": s.Evolve(1),
-	} {
+	for name, p := range proposers(s) {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
 			seen := map[Config]bool{}
@@ -271,19 +264,14 @@ func TestHugeSpaces(t *testing.T) {
 	if s.Size().String() != "1000000000000000000" {
 		t.Errorf("size %v", s.Size())
 	}
-	for name, p := range map[string]Proposer{
-		"grid": s.Grid(), "random": s.Random(1),
-		"evolve": s.Evolve(1),
-	} {
-		t.Run(name, func(t *testing.T) {
-			for range 1000 {
-				c, ok := p.Next()
-				if !ok {
-					t.Fatalf("%s: %v", name, p.Err())
-				}
-				p.Report(c, float64(c.Indices()[0]), true)
+	for name, p := range proposers(s) {
+		for range 1000 {
+			c, ok := p.Next()
+			if !ok {
+				t.Fatalf("%s: %v", name, p.Err())
 			}
-		})
+			p.Report(c, float64(c.Indices()[0]), true)
+		}
 	}
 }
 
@@ -296,10 +284,6 @@ func TestSearchGivesUp(t *testing.T) {
 			`no configuration was found among 33222 combinations; most were rejected by the constraint "` + long + `"`,
 		},
 		{
-			million3, `"a > 0", "c % 2 == 1 && c % 2 == 0"`,
-			`no configuration was found among 262144 combinations; most were rejected by the constraint "c % 2 == 1 && c % 2 == 0"`,
-		},
-		{
 			`{"name": "a", "range": {"from": 1, "to": 9}}, {"name": "b", "range": {"from": 1, "to": 9}}`,
 			`"a > 2", "b % 2 == 1 && b % 2 == 0"`,
 			`no configuration was found among 81 combinations; most were rejected by the constraint "b % 2 == 1 && b % 2 == 0"`,
@@ -307,17 +291,15 @@ func TestSearchGivesUp(t *testing.T) {
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			s := parse(t, c.knobs, c.constraints)
-			grid, random, evolve := s.Grid(), s.Random(1), s.Evolve(1)
-			for _, p := range []Proposer{grid, random, evolve} {
+			for kind, p := range proposers(s) {
 				if got, ok := p.Next(); ok {
-					t.Errorf("%T proposes %v", p, got)
+					t.Errorf("%s proposes %v", kind, got)
 				}
-			}
-			for _, err := range []error{grid.Err(), random.Err(), evolve.Err()} {
+				err := p.Err()
 				var fe *jsonfile.Error
 				if !errors.As(err, &fe) || fe.Line != s.constraints[1].line || fe.Err.Error() != c.want ||
 					failure.Of(err) != failure.Config || failure.Next(err) == "" {
-					t.Errorf("got  %v\nwant %s", err, c.want)
+					t.Errorf("%s: got  %v\nwant %s", kind, err, c.want)
 				}
 			}
 		})
@@ -328,9 +310,7 @@ func TestSearchGivesUp(t *testing.T) {
 func TestFewInALargeSpace(t *testing.T) {
 	const knobs = `{"name": "a", "range": {"from": 1, "to": 512}}, {"name": "b", "range": {"from": 1, "to": 512}}`
 	s := parse(t, knobs, `"a * b == 512", "a <= b"`)
-	for name, p := range map[string]Proposer{
-		"grid": s.Grid(), "random": s.Random(1), "evolve": s.Evolve(1),
-	} {
+	for name, p := range proposers(s) {
 		if got := drain(t, p); len(got) != 5 {
 			t.Errorf("%s proposes %v", name, got)
 		}
@@ -360,52 +340,12 @@ func TestConfigs(t *testing.T) {
 	}
 }
 
-func TestConfigByHand(t *testing.T) {
-	c := spaces(t)["matmul"].config([]int{1, 2, 3, 1, 0, 3})
-	data, err := json.Marshal(c)
-	must(t, err)
-	for _, x := range []struct{ what, got, want string }{
-		{"text", c.String(), `TILE_M=2 TILE_N=4 TILE_K=8 UNROLL=4 ACC=int16_t opt="-O3 -funroll-loops"`},
-		{
-			"flags", strings.Join(c.Flags(), " "),
-			`-DTILE_M=2 -DTILE_N=4 -DTILE_K=8 -DUNROLL=4 -DACC=int16_t -O3 -funroll-loops`,
-		},
-		{"JSON", string(data), `{"TILE_M":2,"TILE_N":4,"TILE_K":8,"UNROLL":4,"ACC":"int16_t","opt":["-O3","-funroll-loops"]}`},
-	} {
-		t.Run(x.what, func(t *testing.T) {
-			if x.got != x.want {
-				t.Errorf("%s: got %s, want %s", x.what, x.got, x.want)
-			}
-		})
-	}
-}
-
-// TestFlagsCompile gives the flags of some configurations to a compiler. The kernel does not compile without its
-// macros.
-func TestFlagsCompile(t *testing.T) {
-	cc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("there is no gcc")
-	}
-	r := spaces(t)["matmul"].Random(1)
-	for range 3 {
-		c, _ := r.Next()
-		args := append(c.Flags(), "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I../../crt/include",
-			"testdata/matmul.c")
-		if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
-			t.Errorf("%q: %v\n%s", args, err, out)
-		}
-	}
-}
-
 // TestIDs: an ID changes with all that could change a result, and with nothing else.
 func TestIDs(t *testing.T) {
 	const text = `{"kernel": ["k.c"], "entry": "f", "args": [{"dtype": "int8", "shape": [4], "data": {"file": "a.npz", "array": "a"}}], "knobs": [{"name": "a", "define": [1, 2]}]}`
 	id := func(text, kernel string, first byte) string {
 		dir := t.TempDir()
-		for _, name := range []string{"k.c", "k2.c"} {
-			testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(kernel), 0o644))
-		}
+		testkit.WriteFiles(t, dir, map[string]string{"k.c": kernel, "k2.c": kernel})
 		a := &ndarray.Array{DType: dtype(t, "int8"), Shape: []int64{4}, Data: []byte{first, 0, 0, 0}}
 		if strings.Contains(text, "uint8") {
 			a.DType = dtype(t, "uint8")
@@ -413,7 +353,7 @@ func TestIDs(t *testing.T) {
 		if strings.Contains(text, "[2, 2]") {
 			a.Shape = []int64{2, 2}
 		}
-		testkit.Must(t, ndarray.WriteNPZ(filepath.Join(dir, "a.npz"), []ndarray.Named{{Name: "a", Array: a}}))
+		must(t, ndarray.WriteNPZ(filepath.Join(dir, "a.npz"), []ndarray.Named{{Name: "a", Array: a}}))
 		s, err := parseFile([]byte(text), filepath.Join(dir, "s.json"))
 		must(t, err)
 		for _, c := range everything(s) {
@@ -448,17 +388,13 @@ func TestIDs(t *testing.T) {
 		"seed":    id(strings.Replace(text, `"data": {"file": "a.npz", "array": "a"}`, `"seed": 0`, 1), "x", 0),
 		"no data": id(strings.Replace(text, `, "data": {"file": "a.npz", "array": "a"}`, ``, 1), "x", 0),
 	}
+	changed := map[string]string{want: "nothing"}
 	for what, got := range others {
-		if got == want || slices.Contains(slices.Collect(maps.Values(withoutKey(others, what))), got) {
-			t.Errorf("%s: the ID %s does not change", what, got)
+		if as := changed[got]; as != "" {
+			t.Errorf("%s: the ID %s is that of %s", what, got, as)
 		}
+		changed[got] = what
 	}
-}
-
-func withoutKey(m map[string]string, key string) map[string]string {
-	m = maps.Clone(m)
-	delete(m, key)
-	return m
 }
 
 func TestBadFiles(t *testing.T) {
@@ -467,14 +403,11 @@ func TestBadFiles(t *testing.T) {
 	knob := func(text string) string { return head + "\n\"knobs\": [\n{" + text + "}]}" }
 	for _, c := range []struct{ text, want string }{
 		{head + "\n\"knob\": []}", `x.json:2: field "knob" is not known; did you mean "knobs"?`},
-		{knob(`"nam": "a"`), `x.json:3: field "knobs[0].nam" is not known; did you mean "knobs[0].name"?`},
 		{
 			knob(`"name": "a", "range": {"form": 1}`),
 			`x.json:3: field "knobs[0].range.form" is not known; did you mean "knobs[0].range.from"?`,
 		},
-		{head + "\n\"Knobs\": []}", `x.json:2: field "Knobs" is not known; did you mean "knobs"?`},
 		{head + "\n\"knobs\": 3}", `x.json:2: knobs: a number, where a list belongs`},
-		{head, `x.json:1: the file is truncated`},
 		{"[]", `x.json:1: the file is not one object`},
 		{head + "\n\"knobs\": []}", `x.json:2: knobs: missing`},
 		{
@@ -485,35 +418,25 @@ func TestBadFiles(t *testing.T) {
 			strings.Replace(head, `"f"`, "\n\"f g\"", 1) + `"knobs": []}`,
 			`x.json:1: entry: "f g" is not a C identifier`,
 		},
-		{`{"entry": "f",` + "\n" + `"kernel": []}`, `x.json:2: kernel: missing`},
 		{
 			`{` + one + ` "entry": "f", "kernel": [` + "\n" + `"../matmul.c"]}`,
 			`x.json:2: kernel[0]: "../matmul.c" is not the name of another file beside the space file`,
 		},
-		{`{"entry": "f", "kernel": ["matmul.c",` + "\n" + `"matmul.o"]}`, `x.json:2: kernel[1]: "matmul.o" is none of .c, .h`},
 		{`{` + one + ` "entry": "f", "kernel": ["matmul.c",` + "\n" + `"matmul.c"]}`, `x.json:2: kernel[1]: "matmul.c" is not the name of another`},
 		{`{` + one + ` "entry": "f", "kernel": ["missing.c"]}`, `x.json:1: kernel[0]: open testdata/missing.c: `},
-		{`{"function": "f g", "kernel": []}`, `x.json:1: function: "f g" is not a C identifier`},
 		{`{` + one + ` "kernel": ["matmul.c"], "function": "f", "entry": "f"}`, `x.json: it must have one of entry, function; it has 2`},
-		{knob(`"name": "a b", "define": [1]`), `x.json:3: knobs[0].name: "a b" is not a C identifier`},
 		{
 			knob("\"name\": \"a\", \"define\": [1]},\n{\"name\": \"a\", \"define\": [1]"),
 			`x.json:4: knobs[1]: a: there are two knobs of this name`,
 		},
 		{knob(`"name": "a"`), `x.json:3: knobs[0]: it must have one of define, range, flags; it has 0`},
-		{knob(`"name": "a", "define": [1], "flags": [[]]`), `knobs[0]: it must have one of define, range, flags; it has 2`},
 		{knob(`"name": "a", "define": []`), `x.json:3: knobs[0]: a: it has no value`},
-		{knob(`"name": "a", "flags": []`), `x.json:3: knobs[0]: a: it has no value`},
 		{knob(`"name": "a", "define": [1.5]`), `1.5 is not an integer of 64 bits; put other numbers in quotes`},
-		{knob(`"name": "a", "define": [9223372036854775808]`), `9223372036854775808 is not an integer of 64 bits`},
 		{knob(`"name": "a", "define": [true]`), `true is neither a number nor a text`},
 		{knob(`"name": "a", "define": [1, "1"]`), `it has the value 1 twice`},
-		{knob(`"name": "a", "define": ["1\n"]`), `knobs[0].define[0]: "1\n": a text has no line break`},
 		{knob(`"name": "a", "flags": [["-a"], [""]]`), `x.json:3: knobs[0].flags[1][0]: "" is not a text that is not empty`},
-		{knob(`"name": "a", "flags": [["-a\u0001"]]`), `knobs[0].flags[0][0]: "-a\x01": a text has no line break`},
 		{knob(`"name": "a", "flags": [["-a"], ["-a"]]`), `it has the value [-a] twice`},
 		{knob(`"name": "a", "flags": [null, []]`), `it has the value [] twice`},
-		{knob(`"name": "a", "flags": ["-a"]`), `x.json:3: knobs.flags: a text, where`},
 		{knob(`"name": "a", "range": {"from": 1}`), `x.json:3: knobs[0].range.to: missing`},
 		{knob(`"name": "a", "range": {"from": 2, "to": 1}`), `the range from 2 to 1 is empty`},
 		{knob(`"name": "a", "range": {"from": 1, "to": 2, "step": 0}`), `x.json:3: knobs[0].range.step: 0 is not between 1 and`},
@@ -533,9 +456,7 @@ func TestBadFiles(t *testing.T) {
 			`the range has more than 1048576 values`,
 		},
 	} {
-		t.Run(c.want, func(t *testing.T) {
-			checkBad(t, c.text, c.want)
-		})
+		checkBad(t, c.text, c.want)
 	}
 }
 
@@ -554,12 +475,10 @@ func TestBadConstraintsInFiles(t *testing.T) {
 		{`b == 1`, `x.json:4: constraints[1]: "b == 1": knob b is not a number in all its values`},
 		{`f == 1`, `knob f is not a number in all its values`},
 	} {
-		t.Run(c.want, func(t *testing.T) {
-			checkBad(t, `{"kernel": ["matmul.c"], "entry": "f",
+		checkBad(t, `{"kernel": ["matmul.c"], "entry": "f",
 "knobs": [{"name": "a", "range": {"from": 1, "to": 9}}, {"name": "b", "define": [1, "x"]}, {"name": "f", "flags": [[]]}],
 "constraints": ["a > 1",
 "`+c.text+`"]}`, c.want)
-		})
 	}
 }
 
@@ -569,7 +488,6 @@ func TestBadArgs(t *testing.T) {
 		{`"dtype": "int8", "shape": [-1]`, `x.json:2: args[0]: `},
 		{`"dtype": "int8", "data": {"file": "a.npy"}, "seed": 1`, `x.json:2: args[0]: it has more than one of data, seed and value`},
 		{`"dtype": "int8", "value": 128`, `x.json:2: args[0]: value 128 is no int8`},
-		{`"dtype": "int8", "value": 1.5`, `x.json:2: args[0]: value 1.5 is no int8`},
 		{`"dtype": "int8", "value": 1, "shape": [1]`, `x.json:2: args[0]: it has more than one of data, seed and value, or a value that is not of shape []`},
 		{`"dtype": "bfloat16", "value": 1`, `x.json:2: args[0]: value 1 is no bfloat16`},
 		{`"dtype": "int8", "rel_tol": 1`, `args[0].rel_tol: it is only for want`},
@@ -588,15 +506,9 @@ func TestBadArgs(t *testing.T) {
 			`"dtype": "int8", "shape": [536870912], "seed": 1}, {"dtype": "int8", "shape": [2097152], "seed": 1`,
 			`x.json:2: args[1]: the arguments are larger than 513 MiB`,
 		},
-		{
-			`"dtype": "int8", "data": {"fil": "a.npy"}`,
-			`x.json:2: field "args[0].data.fil" is not known; did you mean "args[0].data.file"?`,
-		},
 	} {
-		t.Run(c.want, func(t *testing.T) {
-			checkBad(t, `{"kernel": ["matmul.c"], "entry": "f", "knobs": [{"name": "a", "define": [1]}], "args": [`+"\n{"+
-				c.text+"}]}", c.want)
-		})
+		checkBad(t, `{"kernel": ["matmul.c"], "entry": "f", "knobs": [{"name": "a", "define": [1]}], "args": [`+"\n{"+
+			c.text+"}]}", c.want)
 	}
 }
 
