@@ -2,9 +2,7 @@ package cache
 
 import (
 	"bytes"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -13,7 +11,10 @@ import (
 
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/files/tarfile"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
+
+var must = testkit.Must
 
 func entry() []tarfile.File {
 	return []tarfile.File{
@@ -29,9 +30,7 @@ func TestGetAfterPut(t *testing.T) {
 	if _, ok := c.Get(k); ok {
 		t.Fatal("an empty cache returned an entry")
 	}
-	if err := c.Put(k, entry()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Put(k, entry()))
 	got, ok := c.Get(k)
 	if !ok || !reflect.DeepEqual(got, entry()) {
 		t.Fatalf("got %v %q", ok, got)
@@ -46,20 +45,14 @@ func TestDamage(t *testing.T) {
 	c := New(t.TempDir(), Options{})
 	k := cachekey.New("test v1").Key()
 	files := []tarfile.File{{Name: "a", Data: []byte("hello")}}
-	if err := c.Put(k, files); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Put(k, files))
 	good, err := os.ReadFile(c.path(k))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := 0; i < len(good); i += 7 {
 		bad := bytes.Clone(good)
 		bad[i] ^= 0x40
 		for _, b := range [][]byte{bad, good[:i]} {
-			if err := os.WriteFile(c.path(k), b, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(c.path(k), b, 0o644))
 			if _, ok := c.Get(k); ok {
 				t.Fatalf("damaged at byte %d of %d, but returned", i, len(good))
 			}
@@ -72,9 +65,7 @@ func TestDamage(t *testing.T) {
 
 func TestEntryThatClimbsOutIsRefused(t *testing.T) {
 	data, err := writeEntry([]tarfile.File{{Name: "../x", Data: []byte("x")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if f, err := parseEntry(data[32:]); err == nil {
 		t.Fatalf("took %q", f)
 	}
@@ -83,9 +74,7 @@ func TestEntryThatClimbsOutIsRefused(t *testing.T) {
 func TestVerify(t *testing.T) {
 	dir := t.TempDir()
 	k := cachekey.New("test v1").Key()
-	if err := New(dir, Options{}).Put(k, entry()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, New(dir, Options{}).Put(k, entry()))
 	v := New(dir, Options{Verify: true})
 	if _, ok := v.Get(k); ok {
 		t.Error("verify mode hit")
@@ -125,53 +114,9 @@ func TestDefaultDir(t *testing.T) {
 	}
 }
 
-// TestTwoProcesses puts and gets the same few keys from two processes at once: every hit must be whole.
-func TestTwoProcesses(t *testing.T) {
-	if dir := os.Getenv("CACHE_TEST_DIR"); dir != "" {
-		hammer(t, dir)
-		return
-	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	var cmds []*exec.Cmd
-	for range 2 {
-		cmd := exec.Command(exe, "-test.run=^TestTwoProcesses$")
-		cmd.Env = append(os.Environ(), "CACHE_TEST_DIR="+dir)
-		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		cmds = append(cmds, cmd)
-	}
-	for _, cmd := range cmds {
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%v\n%s", err, cmd.Stdout)
-		}
-	}
-}
-
-func hammer(t *testing.T, dir string) {
-	c := New(dir, Options{})
-	for i := range 60 {
-		k := cachekey.New("hammer").Add("n", fmt.Sprint(i%3)).Key()
-		if got, ok := c.Get(k); ok && !reflect.DeepEqual(got, entry()) {
-			t.Fatalf("round %d: a torn entry", i)
-		}
-		if err := c.Put(k, entry()); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestPutWhereThereIsNoRoom(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o644))
 	c := New(file, Options{}) // a file where the folder should be
 	if err := c.Put(cachekey.New("x").Key(), entry()); err == nil {
 		t.Error("no error")

@@ -15,9 +15,7 @@ func imageLabel(n int) string { return fmt.Sprintf("board_%d", n) }
 func labelled(t *testing.T, c *Cache, label string) []EntryInfo {
 	t.Helper()
 	list, err := c.Images(func(e EntryInfo) bool { return e.Label == label })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return list
 }
 
@@ -40,9 +38,7 @@ func rightImage(c *Cache, n int) error {
 func TestImages(t *testing.T) {
 	c := New(t.TempDir(), Options{})
 	for _, text := range []string{"one", "two", "one"} {
-		if err := c.PutImage("b-1.x", []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.PutImage("b-1.x", []byte(text)))
 	}
 	list := labelled(t, c, "b-1.x")
 	if len(list) != 2 || list[0].Bytes != 3 {
@@ -71,13 +67,9 @@ func TestDamagedImage(t *testing.T) {
 	} {
 		for _, way := range []string{"used", "verified"} {
 			c := New(t.TempDir(), Options{})
-			if err := c.PutImage("b", []byte("image")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.PutImage("b", []byte("image")))
 			e := labelled(t, c, "b")[0]
-			if err := damage(e.path); err != nil {
-				t.Fatal(err)
-			}
+			must(t, damage(e.path))
 			if way == "used" {
 				if _, ok := c.Image(e); ok {
 					t.Errorf("%s: the damaged image was returned", name)
@@ -97,13 +89,9 @@ func TestImagesShareTheLimit(t *testing.T) {
 	c := New(t.TempDir(), Options{})
 	keep(t, c, 1)
 	for n := range 3 {
-		if err := c.PutImage(imageLabel(n), bytes.Repeat([]byte{byte(n)}, 1000)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.PutImage(imageLabel(n), bytes.Repeat([]byte{byte(n)}, 1000)))
 		then := time.Now().Add(time.Duration(n-10) * time.Minute)
-		if err := os.Chtimes(labelled(t, c, imageLabel(n))[0].path, then, then); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(labelled(t, c, imageLabel(n))[0].path, then, then))
 	}
 	age(t, c, 1, time.Hour)
 	if _, ok := c.Image(labelled(t, c, imageLabel(0))[0]); !ok { // marks it as used last

@@ -40,18 +40,14 @@ func content(n int) []tarfile.File {
 
 func keep(t *testing.T, c *Cache, n int) {
 	t.Helper()
-	if err := c.Put(key(n), content(n)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Put(key(n), content(n)))
 }
 
 // age sets an entry's last use to so long ago.
 func age(t *testing.T, c *Cache, n int, ago time.Duration) {
 	t.Helper()
 	then := time.Now().Add(-ago)
-	if err := os.Chtimes(c.path(key(n)), then, then); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(c.path(key(n)), then, then))
 }
 
 func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
@@ -89,9 +85,7 @@ func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
 func TestLimit(t *testing.T) {
 	c := New(t.TempDir(), Options{Limit: 100 << 10})
 	for n := range 2 * sweepEvery {
-		if err := c.Put(key(n), []tarfile.File{{Name: "f", Data: make([]byte, 4<<10)}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Put(key(n), []tarfile.File{{Name: "f", Data: make([]byte, 4<<10)}}))
 	}
 	all, err := c.List()
 	if err != nil || len(all) > 100/4+sweepEvery {
@@ -103,13 +97,9 @@ func TestLimit(t *testing.T) {
 func TestSweepsAreRare(t *testing.T) {
 	dir := t.TempDir()
 	left := filepath.Join(dir, builtFolder, ".tmp-1") // a sweep removes it
-	if err := os.MkdirAll(filepath.Dir(left), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(left), 0o755))
 	then := time.Now().Add(-2 * leftover)
-	if err := errors.Join(os.WriteFile(left, nil, 0o600), os.Chtimes(left, then, then)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.WriteFile(left, nil, 0o600), os.Chtimes(left, then, then)))
 	for n := range sweepEvery {
 		if _, err := os.Stat(left); err != nil {
 			t.Fatalf("swept after %d entries", n)
@@ -126,9 +116,7 @@ func TestVerifyRemovesDamage(t *testing.T) {
 	for n := range 3 {
 		keep(t, c, n)
 	}
-	if err := os.Truncate(c.path(key(1)), 100); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(c.path(key(1)), 100))
 	bad := 0
 	s, err := c.Verify(func(e EntryInfo, good bool) error {
 		if !good {
@@ -154,14 +142,10 @@ func TestLeftovers(t *testing.T) {
 	old, young := filepath.Join(filepath.Dir(c.path(key(1))), ".tmp-1"),
 		filepath.Join(filepath.Dir(c.path(key(1))), ".tmp-2")
 	for _, name := range []string{old, young} {
-		if err := os.WriteFile(name, []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte("half"), 0o600))
 	}
 	then := time.Now().Add(-2 * leftover)
-	if err := os.Chtimes(old, then, then); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(old, then, then))
 	if s, err := c.GC(defaultLimit); err != nil || s.Entries != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -198,9 +182,7 @@ func TestManyProcesses(t *testing.T) {
 		p := process{exec.CommandContext(ctx, os.Args[0]), &bytes.Buffer{}}
 		p.cmd.Env = append(os.Environ(), childDir+"="+dir)
 		p.cmd.Stdout, p.cmd.Stderr = p.said, p.said
-		if err := p.cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.cmd.Start())
 		return p
 	}
 	end := func(p process) {

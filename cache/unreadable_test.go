@@ -12,18 +12,12 @@ import (
 func withoutFiles(t *testing.T, f func()) {
 	t.Helper()
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	none := limit
 	none.Cur = 0
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none))
 	defer func() {
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
 	}()
 	f()
 }
@@ -32,9 +26,7 @@ func withoutFiles(t *testing.T, f func()) {
 func TestUnreadableEntryStays(t *testing.T) {
 	c := New(t.TempDir(), Options{})
 	keep(t, c, 1)
-	if err := c.PutImage("b", []byte("image")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.PutImage("b", []byte("image")))
 	image := labelled(t, c, "b")[0]
 	entry := EntryInfo{Key: key(1), path: c.path(key(1))}
 	withoutFiles(t, func() {

@@ -2,8 +2,6 @@ package executor_test
 
 import (
 	"context"
-	"fmt"
-	"hash/crc32"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/executor"
@@ -21,14 +19,10 @@ func TestContexts(t *testing.T) {
 	a := graphArchive(t, false, 2)
 	ctx, s := open(t, a)
 	m := a.Models[0]
-	opened, err := executor.Open(ctx, s, m)
-	testkit.Must(t, err)
-	g := opened.(*executor.Graph)
-	x := &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{1, 2, 3, 4}}
-	testkit.Must(t, g.SetInput(ctx, "x", x))
-	if err := g.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	g := opened(t, ctx, s, m).(*executor.Graph)
+	x := square(1, 2, 3, 4)
+	must(t, g.SetInput(ctx, "x", x))
+	must(t, g.Run(ctx))
 	var e executor.Executor = g
 	setInput := func(ctx context.Context) error { return e.SetInput(ctx, "x", x) }
 	output := func(ctx context.Context) error {
@@ -70,35 +64,15 @@ func meter(t *testing.T) interface {
 	Stack(ctx context.Context) (standalone.Stack, error)
 } {
 	t.Helper()
-	host, device := transporttest.Pair()
-	t.Cleanup(func() { host.Close(); device.Close() })
-	go func() {
-		var line []byte
-		for b := make([]byte, 1); ; {
-			if n, err := device.Read(context.Background(), b); err != nil || n == 0 {
-				return
-			}
-			if line = append(line, b...); b[0] != '\n' {
-				continue
-			}
-			var number uint16
-			var request string
-			answers := map[string]string{"model": "model 0001 0001 1", "tensor": "no request"}
-			if _, err := fmt.Sscanf(string(line), "?%04x %s", &number, &request); err == nil && answers[request] != "" {
-				answer := fmt.Sprintf("=%04x %s ", number, answers[request])
-				answer = fmt.Sprintf("%s%08x\n", answer, crc32.ChecksumIEEE([]byte(answer)))
-				if device.Write(context.Background(), []byte(answer)) != nil {
-					return
-				}
-			}
-			line = nil
+	s := answering(t, func(words string) string {
+		if words == "model" {
+			return "model 0001 0001 1"
 		}
-	}()
-	ctx := testkit.Context(t)
-	e, err := executor.OpenStandalone(ctx, standalone.New(host, standalone.Options{}), &mlf.Model{
-		Inputs: make([]mlf.Tensor, 1), Outputs: make([]mlf.Tensor, 1),
+		return "no request"
 	})
-	testkit.Must(t, err)
+	m := &mlf.Model{Inputs: make([]mlf.Tensor, 1), Outputs: make([]mlf.Tensor, 1)}
+	e, err := executor.OpenStandalone(testkit.Context(t), s, m)
+	must(t, err)
 	return e.(interface {
 		RunTimed(ctx context.Context) (standalone.Ticks, error)
 		Stack(ctx context.Context) (standalone.Stack, error)

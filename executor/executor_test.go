@@ -26,6 +26,11 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
+var (
+	must      = testkit.Must
+	wantError = testkit.WantError
+)
+
 // builds is a folder with the compiled runtime, which the firmware of all tests has.
 var builds string
 
@@ -78,44 +83,59 @@ func openOver(t *testing.T, a *mlf.Archive, between func(rpc.Transport) rpc.Tran
 	dir := t.TempDir()
 	model := filepath.Join(dir, "model")
 	for _, f := range a.Files {
-		name := filepath.Join(model, filepath.FromSlash(f.Name))
-		testkit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, f.Data, 0o644)))
+		testkit.WriteFile(t, filepath.Join(model, filepath.FromSlash(f.Name)), string(f.Data))
 	}
 	compiled, err := compiledRuntime()
-	testkit.Must(t, err)
+	must(t, err)
 	folder := filepath.Join(dir, "build")
-	testkit.Must(t, os.CopyFS(folder, os.DirFS(compiled)))
-	if err := build(model, folder); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(folder, os.DirFS(compiled)))
+	must(t, build(model, folder))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	link, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: filepath.Join(folder, "firmware.elf")})
-	testkit.Must(t, err)
+	must(t, err)
 	session, err := transport.Dial(ctx, link, transport.SessionOptions{})
-	testkit.Must(t, err)
+	must(t, err)
 	s := rpc.New(between(session), rpc.Options{})
-	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, s.Close(context.Background())) })
 	return ctx, s
+}
+
+// opened opens an executor of a session's model.
+func opened(t *testing.T, ctx context.Context, s *rpc.Session, m *mlf.Model) executor.Executor {
+	t.Helper()
+	e, err := executor.Open(ctx, s, m)
+	must(t, err)
+	return e
+}
+
+// wantNotOpened reports an executor that is opened, or another error than one with these texts.
+func wantNotOpened(
+	t *testing.T, ctx context.Context, s *rpc.Session, m *mlf.Model, class failure.Class, texts ...string,
+) {
+	t.Helper()
+	_, err := executor.Open(ctx, s, m)
+	wantError(t, err, class, texts...)
+}
+
+// square returns an input of the graph's model.
+func square(data ...byte) *ndarray.Array {
+	return &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: data}
 }
 
 func load(t *testing.T, path string) (*mlf.Archive, *mlf.Model) {
 	t.Helper()
 	a, err := mlf.Open(path)
-	testkit.Must(t, err)
+	must(t, err)
 	m, err := a.Model("")
-	testkit.Must(t, err)
+	must(t, err)
 	return a, m
 }
 
 func arrays(t *testing.T, path string) []ndarray.Named {
 	t.Helper()
 	all, err := ndarray.ReadNPZ(path)
-	testkit.Must(t, err)
+	must(t, err)
 	return all
 }
 
@@ -139,14 +159,11 @@ func alike(got, want *ndarray.Array) bool {
 func runAll(t *testing.T, path string) {
 	a, m := load(t, path)
 	ctx, s := open(t, a)
-	e, err := executor.Open(ctx, s, m)
-	testkit.Must(t, err)
+	e := opened(t, ctx, s, m)
 	in, out := mlftest.Arrays(path)
-	for _, x := range arrays(t, in) {
-		testkit.Must(t, e.SetInput(ctx, x.Name, x.Array))
-	}
+	must(t, executor.SetInputs(ctx, e, arrays(t, in)))
 	for range 2 {
-		testkit.Must(t, e.Run(ctx))
+		must(t, e.Run(ctx))
 		checkOutputs(t, ctx, e, arrays(t, out))
 		samples, err := e.Time(ctx, rpc.TimeOptions{Number: 1, Repeat: 3})
 		if err != nil || len(samples) != 3 || slices.Min(samples) < 0 || slices.Max(samples) > 10 {
@@ -159,9 +176,7 @@ func runAll(t *testing.T, path string) {
 	if g, ok := e.(*executor.Graph); ok {
 		checkDebug(t, ctx, g, m)
 	}
-	if err := e.Close(ctx); err != nil {
-		t.Error(err)
-	}
+	must(t, e.Close(ctx))
 }
 
 func checkOutputs(t *testing.T, ctx context.Context, e executor.Executor, want []ndarray.Named) {
@@ -193,7 +208,8 @@ func checkDebug(t *testing.T, ctx context.Context, g *executor.Graph, m *mlf.Mod
 // TestModelsOfEachKindRun runs one archive of each kind. Package project's tests run all archives.
 func TestModelsOfEachKindRun(t *testing.T) {
 	for _, name := range []string{
-		"sine.graph", "dscnn_i8.graph_linked", "digits_i8.graph_llvm_x86_64", "twoin.aot_packed", "matmul_17",
+		"sine.graph", "dscnn_i8.graph_linked", "digits_i8.graph_llvm_x86_64", "digits_i8.aot_packed", "twoin.aot_packed",
+		"matmul_17",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if strings.Contains(name, "x86_64") && (runtime.GOARCH != "amd64" || runtime.GOOS != "linux") {
@@ -207,52 +223,37 @@ func TestModelsOfEachKindRun(t *testing.T) {
 // sample returns the repository's sample archive.
 var sample = filepath.Join("..", "examples", "samples", "digits_i8.aot_packed.tar")
 
-func TestSample(t *testing.T) { runAll(t, sample) }
-
 func TestWrongInputNamesRightOne(t *testing.T) {
 	a, m := load(t, sample)
 	ctx, s := open(t, a)
-	e, err := executor.Open(ctx, s, m)
-	testkit.Must(t, err)
+	e := opened(t, ctx, s, m)
 	i8 := ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}
-	good, err := ndarray.New(i8, 1, 1, 8, 8)
-	testkit.Must(t, err)
-	flat, err := ndarray.New(i8, 64)
-	testkit.Must(t, err)
-	three, err := ndarray.New(i8, 3, 1, 8, 8)
-	testkit.Must(t, err)
-	float, err := ndarray.New(ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}, 1, 1, 8, 8)
-	testkit.Must(t, err)
+	array := func(d ndarray.DType, shape ...int64) *ndarray.Array {
+		a, err := ndarray.New(d, shape...)
+		must(t, err)
+		return a
+	}
+	good := array(i8, 1, 1, 8, 8)
+	float := array(ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}, 1, 1, 8, 8)
 	for _, c := range []struct {
 		name       string
 		a          *ndarray.Array
 		want, next string
 	}{
 		{"imag", good, `no input "imag"; its inputs are: image int8 (1, 1, 8, 8)`, `did you mean "image"?`},
-		{"image", flat, `input "image" must be int8 (1, 1, 8, 8), not int8 (64,)`, "reshape((1, 1, 8, 8))"},
-		{"image", three, `must be int8 (1, 1, 8, 8), not int8 (3, 1, 8, 8)`, "give one sample of this shape"},
+		{"image", array(i8, 64), `input "image" must be int8 (1, 1, 8, 8), not int8 (64,)`, "reshape((1, 1, 8, 8))"},
+		{"image", array(i8, 3, 1, 8, 8), `must be int8 (1, 1, 8, 8), not int8 (3, 1, 8, 8)`, "give one sample of this shape"},
 		{"image", float, `must be int8 (1, 1, 8, 8), not float32 (1, 1, 8, 8)`, `astype("int8")`},
 		{"image", &ndarray.Array{DType: i8, Shape: good.Shape, Data: good.Data[:1]}, "must have 64 bytes, not 1", ""},
 	} {
-		t.Run(c.want, func(t *testing.T) {
-			err := e.SetInput(ctx, c.name, c.a)
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(failure.Next(err), c.next) {
-				t.Errorf("%v (next: %s), want %s (next: %s)", err, failure.Next(err), c.want, c.next)
-			}
-		})
+		wantError(t, e.SetInput(ctx, c.name, c.a), "", c.want, c.next)
 	}
-	if err := e.Run(ctx); err == nil || !strings.Contains(err.Error(), "have not been set: image int8") {
-		t.Errorf("a run without inputs: %v", err)
-	}
+	wantError(t, e.Run(ctx), "", "have not been set: image int8")
 	if _, err := e.Output(ctx, 0); err == nil {
 		t.Error("an output without a run")
 	}
-	if err := e.SetInput(ctx, "image", good); err != nil {
-		t.Error(err)
-	}
-	if err := e.Run(ctx); err != nil {
-		t.Error(err)
-	}
+	must(t, e.SetInput(ctx, "image", good))
+	must(t, e.Run(ctx))
 	if _, err := e.Output(ctx, 1); err == nil {
 		t.Error("an output too many")
 	}
@@ -265,27 +266,15 @@ func TestOtherModelIsRejected(t *testing.T) {
 	other := *m
 	other.Inputs = []mlf.Tensor{m.Inputs[0]}
 	other.Inputs[0].Shape = []int64{64}
-	if _, err := executor.Open(ctx, s, &other); err == nil || !strings.Contains(err.Error(), "another model") {
-		t.Errorf("another shape: %v", err)
-	}
+	wantNotOpened(t, ctx, s, &other, "", "another model")
 	other.Name, other.Inputs = "kws", m.Inputs
-	if _, err := executor.Open(ctx, s, &other); err == nil {
-		t.Error("a model that is not in the firmware was opened")
-	}
+	wantNotOpened(t, ctx, s, &other, "")
 	graph := mlf.Model{Name: "g", Executor: mlf.Graph, ABI: mlf.ABIPacked, Graph: []byte(tinyGraph("tvmgen_g_missing", 1))}
-	if _, err := executor.Open(ctx, s, &graph); err == nil || !strings.Contains(err.Error(), "tvmgen_g_missing") {
-		t.Errorf("a missing operator: %v", err)
-	}
+	wantNotOpened(t, ctx, s, &graph, "", "tvmgen_g_missing")
 	ffi := *m
 	ffi.ABI = mlf.ABITVMFFI
-	if _, err := executor.Open(ctx, s, &ffi); err == nil || failure.Of(err) != failure.Config {
-		t.Errorf("an ABI that nothing enters: %v", err)
-	}
-	if e, err := executor.Open(ctx, s, m); err != nil {
-		t.Errorf("the right model, after the wrong ones: %v", err)
-	} else if err := e.Close(ctx); err != nil {
-		t.Error(err)
-	}
+	wantNotOpened(t, ctx, s, &ffi, failure.Config)
+	must(t, opened(t, ctx, s, m).Close(ctx))
 }
 
 // tinyGraph is a graph of two inputs x and p0, a node n that calls a function, and a node that does nothing. The
@@ -336,13 +325,10 @@ func graphArchive(t *testing.T, linked bool, storage int) *mlf.Archive {
 	if linked {
 		source = strings.Replace(strings.Replace(graphOperators, `%o`, "02", 1), "%s", `_lookup_linked_param\000`, 1)
 	} else {
-		params = []ndarray.Named{{
-			Name:  "p0",
-			Array: &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{10, 20, 30, 40}},
-		}}
+		params = []ndarray.Named{{Name: "p0", Array: square(10, 20, 30, 40)}}
 	}
 	blob, err := mlftest.EncodeParams(params)
-	testkit.Must(t, err)
+	must(t, err)
 	file := func(name, text string) mlf.File { return mlf.File{Name: name, Data: []byte(text)} }
 	return mlftest.Parse(t, file("metadata.json",
 		`{"version": 7, "modules": {"g": {"style": "full-model", "executors": ["graph"], "target": ["c"], "memory": {}}}}`),
@@ -366,16 +352,15 @@ func TestGraphs(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a := graphArchive(t, c.linked, c.storage)
 			ctx, s := open(t, a)
-			e, err := executor.Open(ctx, s, a.Models[0])
-			testkit.Must(t, err)
+			e := opened(t, ctx, s, a.Models[0])
 			if fmt.Sprint(e.Inputs(), e.Outputs()) != "[x int8 (2, 2)] [output0 int8 () output1 int8 (2, 2)]" {
 				t.Fatalf("%v -> %v", e.Inputs(), e.Outputs())
 			}
-			x := &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{1, 2, 3, 4}}
-			testkit.Must(t, e.SetInput(ctx, "x", x))
+			x := square(1, 2, 3, 4)
+			must(t, e.SetInput(ctx, "x", x))
 			x.Data[0] = 99 // the caller may change its own array
 			for range 3 {
-				testkit.Must(t, e.Run(ctx))
+				must(t, e.Run(ctx))
 				first, err := e.Output(ctx, 0)
 				if err != nil || first.Int(0) != 11 || len(first.Shape) != 0 {
 					t.Errorf("the scalar is %+v, %v", first, err)
@@ -384,13 +369,10 @@ func TestGraphs(t *testing.T) {
 				if err != nil || !slices.Equal(second.Data, c.second) {
 					t.Errorf("the second output is %+v, %v", second, err)
 				}
-				if _, err := e.Time(ctx, rpc.TimeOptions{}); err != nil {
-					t.Error(err)
-				}
+				_, err = e.Time(ctx, rpc.TimeOptions{})
+				must(t, err)
 			}
-			if err := errors.Join(e.Close(ctx), e.Close(ctx)); err != nil {
-				t.Error(err)
-			}
+			must(t, errors.Join(e.Close(ctx), e.Close(ctx)))
 		})
 	}
 }
@@ -408,7 +390,7 @@ func TestExecutorsRunConcurrently(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			x := &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{10 * k, 2, 3, 4}}
+			x := square(10*k, 2, 3, 4)
 			for range 20 {
 				if err := errors.Join(e.SetInput(ctx, "x", x), e.Run(ctx)); err != nil {
 					t.Error(err)
@@ -433,15 +415,9 @@ func TestOneAOTExecutor(t *testing.T) {
 	a, m := load(t, sample)
 	ctx, s := open(t, a)
 	for range 2 {
-		e, err := executor.Open(ctx, s, m)
-		testkit.Must(t, err)
-		_, err = executor.Open(ctx, s, m)
-		if err == nil || failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "can have one at a time") ||
-			!strings.Contains(failure.Next(err), "close the other executor") {
-			t.Errorf("the second: class %s, next %q, %v", failure.Of(err), failure.Next(err), err)
-		}
-		testkit.Must(t, e.Close(ctx))
-		testkit.Must(t, e.Close(ctx))
+		e := opened(t, ctx, s, m)
+		wantNotOpened(t, ctx, s, m, failure.Config, "can have one at a time", "close the other executor")
+		must(t, errors.Join(e.Close(ctx), e.Close(ctx)))
 	}
 }
 
@@ -450,15 +426,10 @@ func TestGraphWithoutParameters(t *testing.T) {
 	ctx, s := open(t, a)
 	m := *a.Models[0]
 	m.Params = nil
-	if _, err := executor.Open(ctx, s, &m); err == nil ||
-		!strings.Contains(err.Error(), `"p0" is neither in the archive nor linked`) {
-		t.Error(err)
-	}
+	wantNotOpened(t, ctx, s, &m, "", `"p0" is neither in the archive nor linked`)
 	m = *a.Models[0]
 	m.Graph = []byte(strings.Replace(tinyGraph("tvmgen_g_add", 2), "[0, 1, 2, 2]", "[0, 1, 2, 3]", 1))
-	if _, err := executor.Open(ctx, s, &m); err == nil || !strings.Contains(err.Error(), "different storage ids") {
-		t.Error(err)
-	}
+	wantNotOpened(t, ctx, s, &m, "", "different storage ids")
 }
 
 // A flaky link damages some copies to the device, which reports them as damaged.
@@ -497,7 +468,6 @@ func (f *flaky) Recv(ctx context.Context) ([]byte, error) {
 // are right, or Run fails.
 func TestDamagedCopyNeverYieldsWrongOutput(t *testing.T) {
 	a := graphArchive(t, false, 1) // parameter, input, and the parameter again before each run
-	x := &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{1, 2, 3, 4}}
 	bad := -1
 	var link *flaky
 	ctx, s := openOver(t, a, func(under rpc.Transport) rpc.Transport {
@@ -511,7 +481,7 @@ func TestDamagedCopyNeverYieldsWrongOutput(t *testing.T) {
 			return err
 		}
 		defer e.Close(ctx)
-		if err := e.SetInput(ctx, "x", x); err != nil {
+		if err := e.SetInput(ctx, "x", square(1, 2, 3, 4)); err != nil {
 			return err
 		}
 		if err := e.Run(ctx); err != nil {
@@ -535,15 +505,14 @@ func TestDamagedCopyNeverYieldsWrongOutput(t *testing.T) {
 		if err := session(); !errors.Is(err, rpc.ErrDamagedCopy) {
 			t.Errorf("every copy from %d on damaged: %v", from, err)
 		}
-		testkit.Must(t, s.AcknowledgeDamage(ctx))
+		must(t, s.AcknowledgeDamage(ctx))
 	}
 }
 
 // TestInputNamesMatchInC: a description in the model's code may have the model's own names, as in "x:0", or those of C.
 // An archive with another name is refused with both.
 func TestInputNamesMatchInC(t *testing.T) {
-	a, err := mlf.Open(mlftest.Path(t, "sine.aot_packed"))
-	testkit.Must(t, err)
+	a, _ := load(t, mlftest.Path(t, "sine.aot_packed"))
 	files := slices.Clone(a.Files)
 	for i, f := range files {
 		text := strings.ReplaceAll(string(f.Data), `"x" /* name*/`, `"x:0" /* name*/`)
@@ -554,33 +523,22 @@ func TestInputNamesMatchInC(t *testing.T) {
 	if got := raw.Models[0].Inputs[0].Name; got != "x:0" {
 		t.Fatalf("input %q", got)
 	}
-	e, err := executor.Open(ctx, s, raw.Models[0])
-	testkit.Must(t, err)
-	testkit.Must(t, e.Close(ctx))
+	must(t, opened(t, ctx, s, raw.Models[0]).Close(ctx))
 	other := *raw.Models[0]
 	other.Inputs = slices.Clone(other.Inputs)
 	other.Inputs[0].Name = "y:0"
-	_, err = executor.Open(ctx, s, &other)
-	if err == nil || !strings.Contains(err.Error(), `its inputs are ["x:0"], the archive has "y:0"`) {
-		t.Errorf("got %v", err)
-	}
+	wantNotOpened(t, ctx, s, &other, "", `its inputs are ["x:0"], the archive has "y:0"`)
 }
 
 // TestErrorWithoutText: an operator that returns a number and sets no text is named, with the number.
 func TestErrorWithoutText(t *testing.T) {
 	failing := strings.Replace(mlftest.TinyOperator, "return 0;", "return -1;", 1)
-	a, err := mlf.Open(mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": failing}))
-	testkit.Must(t, err)
+	a, _ := load(t, mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": failing}))
 	ctx, s := open(t, a)
-	e, err := executor.Open(ctx, s, a.Models[0])
-	testkit.Must(t, err)
+	e := opened(t, ctx, s, a.Models[0])
 	in := e.Inputs()[0]
 	zeros := &ndarray.Array{DType: in.DType, Shape: in.Shape, Data: make([]byte, 16)}
-	testkit.Must(t, e.SetInput(ctx, in.Name, zeros))
-	err = e.Run(ctx)
-	if err == nil || !strings.Contains(err.Error(), "operator twice: ") ||
-		!strings.HasSuffix(err.Error(), "the function returned the error -1 (0xffffffff), without a text") ||
-		!strings.Contains(failure.Next(err), "look into its C") || failure.Of(err) != failure.Fault {
-		t.Errorf("%v; %s", err, failure.Next(err))
-	}
+	must(t, e.SetInput(ctx, in.Name, zeros))
+	wantError(t, e.Run(ctx), failure.Fault, "operator twice: ",
+		"the function returned the error -1 (0xffffffff), without a text", "look into its C")
 }

@@ -22,10 +22,8 @@ import (
 // inputs of before are taken for those of the new start, which are zeros.
 func TestRestartInvalidatesTensors(t *testing.T) {
 	t.Parallel()
-	host, device := transporttest.Pair()
-	t.Cleanup(func() { host.Close(); device.Close() })
 	restarted := false
-	go answer(device, func(words string) string {
+	session := answering(t, func(words string) string {
 		switch first, rest, _ := strings.Cut(words, " "); first {
 		case "id":
 			return "id 000102030405060708090a0b0c0d0e0f 12345678 -"
@@ -49,35 +47,28 @@ func TestRestartInvalidatesTensors(t *testing.T) {
 	ctx := testkit.Context(t)
 	x := mlf.Tensor{Name: "x", DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{4}, Bytes: 4}
 	m := &mlf.Model{Inputs: []mlf.Tensor{x}, Outputs: []mlf.Tensor{x}}
-	e, err := executor.OpenStandalone(ctx, standalone.New(host, standalone.Options{}), m)
-	testkit.Must(t, err)
+	e, err := executor.OpenStandalone(ctx, session, m)
+	must(t, err)
 	in := &ndarray.Array{DType: x.DType, Shape: x.Shape, Data: []byte{1, 2, 3, 4}}
 	start := func() {
 		t.Helper()
-		testkit.Must(t, e.SetInput(ctx, "x", in))
-		if err := e.Run(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.SetInput(ctx, "x", in))
+		must(t, e.Run(ctx))
 	}
 	start()
 	for _, o := range []rpc.TimeOptions{{Number: -1}, {Repeat: -1}, {MinRepeat: -1}} {
-		if samples, err := e.Time(ctx, o); failure.Of(err) != failure.Config {
-			t.Errorf("%+v: %v, %v", o, samples, err)
-		}
+		_, err := e.Time(ctx, o)
+		wantError(t, err, failure.Config)
 	}
-	if _, err := e.Output(ctx, 0); failure.Of(err) != failure.Fault {
-		t.Errorf("the restart: %v", err)
-	}
+	_, err = e.Output(ctx, 0) // the restart
+	wantError(t, err, failure.Fault)
 	if a, err := e.Output(ctx, 0); err == nil {
 		t.Errorf("an output of no run: % x", a.Data)
 	}
-	if err := e.Run(ctx); failure.Of(err) != failure.Config {
-		t.Errorf("a run without inputs: %v", err)
-	}
+	wantError(t, e.Run(ctx), failure.Config)
 	start()
-	if _, err := e.Output(ctx, 0); err != nil {
-		t.Error(err)
-	}
+	_, err = e.Output(ctx, 0)
+	must(t, err)
 }
 
 // TestStandaloneOfAnotherModel: firmware of a model with as many tensors, but of other types or shapes, is another
@@ -91,19 +82,26 @@ func TestStandaloneOfAnotherModel(t *testing.T) {
 		"tensor 01 08 0001 00000001 00000004": "its x is uint8 (1, 4), the archive has int8 (1, 4)",
 		"tensor 00 08 0001 00000004":          "its x is int8 (4,), the archive has int8 (1, 4)",
 	} {
-		host, device := transporttest.Pair()
-		t.Cleanup(func() { host.Close(); device.Close() })
-		go answer(device, func(words string) string {
+		_, err := executor.OpenStandalone(testkit.Context(t), answering(t, func(words string) string {
 			if words == "model" {
 				return "model 0001 0001 0"
 			}
 			return tensor
-		})
-		_, err := executor.OpenStandalone(testkit.Context(t), standalone.New(host, standalone.Options{}), m)
-		if err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: %v", tensor, err)
+		}), m)
+		if want == "" {
+			must(t, err)
+		} else {
+			wantError(t, err, "", want)
 		}
 	}
+}
+
+// answering returns a session with standalone firmware that answers so; to "" it restarts.
+func answering(t *testing.T, to func(words string) string) *standalone.Session {
+	host, device := transporttest.Pair()
+	t.Cleanup(func() { host.Close(); device.Close() })
+	go answer(device, to)
+	return standalone.New(host, standalone.Options{})
 }
 
 // answer answers the requests of standalone firmware; to "" it restarts.
