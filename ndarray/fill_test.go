@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -11,18 +12,14 @@ import (
 // range and the mean of floats.
 func TestFill(t *testing.T) {
 	words, err := ndarray.Fill(ndarray.DType{Code: ndarray.UInt, Bits: 64, Lanes: 1}, []int64{3}, 1234567)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if got := fmt.Sprintf("%s %s %s", words.Text(0), words.Text(1), words.Text(2)); got !=
 		"6457827717110365317 3203168211198807973 9817491932198370423" {
 		t.Errorf("words %s", got)
 	}
 	for _, bits := range []uint8{16, 32, 64} {
 		a, err := ndarray.Fill(ndarray.DType{Code: ndarray.Float, Bits: bits, Lanes: 1}, []int64{10000}, 5)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		mean := 0.0
 		for i := range a.Len() {
 			x := a.Float(i)

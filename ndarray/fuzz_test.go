@@ -15,9 +15,7 @@ func FuzzNPY(f *testing.F) {
 			return
 		}
 		var b bytes.Buffer
-		if err := writeNPY(&b, a); err != nil {
-			t.Fatal(err)
-		}
+		must(t, writeNPY(&b, a))
 		again, err := readNPY(&b)
 		if err != nil || !a.Equal(again) {
 			t.Fatalf("%+v came back as %+v, %v", a, again, err)

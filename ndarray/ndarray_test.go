@@ -3,7 +3,11 @@ package ndarray
 import (
 	"math"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
+
+var must = testkit.Must
 
 func TestDTypeNames(t *testing.T) {
 	for name, want := range map[string]DType{

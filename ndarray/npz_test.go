@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // archives is the folder of arrays that TVM and NumPy wrote.
@@ -24,6 +25,21 @@ func npyFile(header string, data ...byte) []byte {
 	return append(append(b, header...), data...)
 }
 
+// zipOf returns an archive with one content under some names.
+func zipOf(t *testing.T, data []byte, names ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, name := range names {
+		w, err := z.Create(name)
+		must(t, err)
+		_, err = w.Write(data)
+		must(t, err)
+	}
+	must(t, z.Close())
+	return b.Bytes()
+}
+
 func TestFilesSurviveARoundTrip(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(archives, "*.npz"))
 	if err != nil || len(files) < 15 {
@@ -32,13 +48,9 @@ func TestFilesSurviveARoundTrip(t *testing.T) {
 	more, _ := filepath.Glob(filepath.Join(archives, "*", "*.npz"))
 	for _, path := range append(files, more...) {
 		arrays, err := ReadNPZ(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out := filepath.Join(t.TempDir(), "out.npz")
-		if err := WriteNPZ(out, arrays); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WriteNPZ(out, arrays))
 		again, err := ReadNPZ(out)
 		if err != nil || !slices.EqualFunc(arrays, again,
 			func(a, b Named) bool { return a.Name == b.Name && a.Equal(b.Array) }) {
@@ -67,9 +79,7 @@ func TestEveryTypeAndShape(t *testing.T) {
 	for _, ty := range npyTypes {
 		for _, shape := range [][]int64{{}, {1}, {3}, {2, 3, 4}, {0}, {2, 0, 3}} {
 			a, err := New(ty.dtype, shape...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for i := range a.Data {
 				a.Data[i] = byte(i*7 + 1)
 			}
@@ -78,22 +88,16 @@ func TestEveryTypeAndShape(t *testing.T) {
 	}
 	slices.Reverse(arrays) // not sorted
 	path := filepath.Join(t.TempDir(), "a.npz")
-	if err := WriteNPZ(path, arrays); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WriteNPZ(path, arrays))
 	got, err := ReadNPZ(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, a := range arrays {
 		if got[i].Name != a.Name || !got[i].Equal(a.Array) {
 			t.Errorf("%q came back as %q %v %v", a.Name, got[i].Name, got[i].DType, got[i].Shape)
 		}
 	}
 	first, _ := os.ReadFile(path)
-	if err := WriteNPZ(path, arrays); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WriteNPZ(path, arrays))
 	if second, _ := os.ReadFile(path); !bytes.Equal(first, second) {
 		t.Error("writing the same arrays twice gave different bytes")
 	}
@@ -103,22 +107,16 @@ func TestEveryTypeAndShape(t *testing.T) {
 func TestWritesAsNumPyDoes(t *testing.T) {
 	path := filepath.Join(archives, "conv_f32.inputs.npz")
 	z, err := zip.OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer z.Close()
 	m, err := z.File[0].Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var want bytes.Buffer
 	if _, err := want.ReadFrom(m); err != nil {
 		t.Fatal(err)
 	}
 	a, err := readNPY(bytes.NewReader(want.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got bytes.Buffer
 	if err := writeNPY(&got, a); err != nil || !bytes.Equal(got.Bytes(), want.Bytes()) {
 		t.Errorf("%v, got header %q, want %q", err, got.Bytes()[:128], want.Bytes()[:128])
@@ -185,42 +183,24 @@ func TestHostileArrays(t *testing.T) {
 }
 
 func TestHostileArchives(t *testing.T) {
-	zipped := func(names ...string) []byte {
-		var b bytes.Buffer
-		z := zip.NewWriter(&b)
-		for _, name := range names {
-			w, err := z.Create(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			fmt.Fprintf(w, "%s", npyFile("{'descr': '|i1', 'fortran_order': False, 'shape': (2,), }\n", 1, 2))
-			if strings.HasPrefix(name, "long") {
-				fmt.Fprint(w, "more")
-			}
-		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return b.Bytes()
-	}
+	pair := npyFile("{'descr': '|i1', 'fortran_order': False, 'shape': (2,), }\n", 1, 2)
+	zipped := func(names ...string) []byte { return zipOf(t, pair, names...) }
 	damaged := zipped("a.npy")
 	damaged[bytes.Index(damaged, []byte("a.npy"))+9] ^= 1 // in the packed data
 	for name, file := range map[string][]byte{
 		"twice":      zipped("a.npy", "b.npy", "a.npy"),
 		"not arrays": zipped("a.npy", "readme.txt"),
-		"longer":     zipped("long.npy"),
+		"longer":     zipOf(t, append(pair, "more"...), "long.npy"),
 		"cut":        zipped("a.npy")[:40],
 		"damaged":    damaged,
 		"nothing":    {},
 	} {
 		path := filepath.Join(t.TempDir(), "x.npz")
-		if err := os.WriteFile(path, file, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, file, 0o644))
 		_, err := ReadNPZ(path)
-		if err == nil || !strings.Contains(err.Error(), path) || failure.Of(err) != failure.Config ||
-			failure.Next(err) == "" {
-			t.Errorf("%s: %v (class %s, next %q)", name, err, failure.Of(err), failure.Next(err))
+		testkit.WantError(t, err, failure.Config, path)
+		if failure.Next(err) == "" {
+			t.Errorf("%s: %v has no next step", name, err)
 		}
 	}
 }
@@ -228,23 +208,9 @@ func TestHostileArchives(t *testing.T) {
 // TestBomb packs more zeroes than the limit into a small archive: the limit holds for the sum of all arrays.
 func TestBomb(t *testing.T) {
 	const limit = 1 << 20
-	var b bytes.Buffer
-	z := zip.NewWriter(&b)
-	for _, name := range []string{"a.npy", "b.npy"} {
-		w, err := z.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := limit/2 + 1
-		header := fmt.Sprintf("{'descr': '|i1', 'fortran_order': False, 'shape': (%d,), }\n", n)
-		if _, err := w.Write(npyFile(header, make([]byte, n)...)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r := bytes.NewReader(b.Bytes())
+	const n = limit/2 + 1
+	header := fmt.Sprintf("{'descr': '|i1', 'fortran_order': False, 'shape': (%d,), }\n", n)
+	r := bytes.NewReader(zipOf(t, npyFile(header, make([]byte, n)...), "a.npy", "b.npy"))
 	if _, err := readArchive(r, r.Size(), limits{limit, 1 << 10}); err == nil {
 		t.Error("an archive beyond the limit was read")
 	}
@@ -257,23 +223,13 @@ func TestBomb(t *testing.T) {
 // which would take minutes.
 func TestManyArrays(t *testing.T) {
 	archive := func(members, header int) *bytes.Reader {
-		var b bytes.Buffer
-		z := zip.NewWriter(&b)
 		text := "{'descr': '|i1', 'fortran_order': False, 'shape': (1,), }"
 		data := npyFile(text+strings.Repeat(" ", header-len(text)-1)+"\n", 1)
+		var names []string
 		for i := range members {
-			w, err := z.Create(fmt.Sprintf("image_%d.npy", i))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := w.Write(data); err != nil {
-				t.Fatal(err)
-			}
+			names = append(names, fmt.Sprintf("image_%d.npy", i))
 		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return bytes.NewReader(b.Bytes())
+		return bytes.NewReader(zipOf(t, data, names...))
 	}
 	r := archive(4200, 118)
 	if arrays, err := readArchive(r, r.Size(), usual); err != nil || len(arrays) != 4200 {
@@ -303,7 +259,6 @@ func TestWriteErrors(t *testing.T) {
 			t.Errorf("%s left a file behind", name)
 		}
 	}
-	if err := WriteNPZ(filepath.Join(t.TempDir(), "no", "x.npz"), []Named{{"a", one}}); failure.Of(err) != failure.Config {
-		t.Errorf("a missing folder gives %v", err)
-	}
+	err := WriteNPZ(filepath.Join(t.TempDir(), "no", "x.npz"), []Named{{"a", one}})
+	testkit.WantError(t, err, failure.Config)
 }

@@ -83,9 +83,7 @@ func TestFaultOfHost(t *testing.T) {
 func TestNotStarted(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a tool")
-	if err := os.WriteFile(path, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("#!/no/such/interpreter\n"), 0o755))
 	err := Command{Path: path}.Run(t.Context())
 	if failure.Of(err) != failure.ToolMissing || !strings.Contains(failure.Next(err), "first line") {
 		t.Errorf("%v: class %s, %s", err, failure.Of(err), failure.Next(err))

@@ -20,6 +20,14 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
+)
+
+var (
+	must      = testkit.Must
+	wantError = testkit.WantError
 )
 
 // A repository is a bare one, whose commits consist of any entries, also forbidden ones.
@@ -36,13 +44,6 @@ type entry struct {
 	mode   filemode.FileMode // zero: regular, or a folder if there are files
 	files  []entry
 	commit string // of a submodule
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func newRepository(t *testing.T) *repository {
@@ -125,6 +126,12 @@ func (r *repository) commit(branch string, entries ...entry) string {
 	return h.String()
 }
 
+// write adds a commit to branch main, whose only file a.txt has a text.
+func (r *repository) write(text string) string {
+	r.t.Helper()
+	return r.commit("main", entry{name: "a.txt", text: text})
+}
+
 func (r *repository) tag(name, commit string) {
 	r.t.Helper()
 	by := object.Signature{Name: "a", Email: "a@example.org", When: time.Unix(1e9, 0)}
@@ -164,6 +171,28 @@ func serve(t *testing.T, dir string, wrap func(http.Handler) http.Handler) *serv
 	}))
 	t.Cleanup(s.Close)
 	return s
+}
+
+func newStore(t *testing.T) *Store { return &Store{Dir: t.TempDir()} }
+
+// wantText reports an opened folder that has not exactly one file a.txt with a text.
+func wantText(t *testing.T, f *Folder, text string) {
+	t.Helper()
+	if got := content(t, f.Path); got["a.txt"] != text || len(got) != 1 {
+		t.Errorf("%q, want a.txt with %q", got, text)
+	}
+}
+
+// wantStep is wantError for an error with a next step, of a fetch that leaves nothing in a store.
+func wantStep(t *testing.T, s *Store, err error, class failure.Class, texts ...string) {
+	t.Helper()
+	wantError(t, err, class, texts...)
+	if failure.Next(err) == "" {
+		t.Errorf("no next step: %v", err)
+	}
+	if left := leftovers(t, s); len(left) > 0 {
+		t.Errorf("%v left %q", err, left)
+	}
 }
 
 // opened opens a reference and returns the folder.

@@ -16,6 +16,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 )
 
+func identified(ctx context.Context, s *Session) error { _, err := s.Identify(ctx, 1); return err }
+
 // TestRepeatedRestartIsReportedOnce has the device restart at each request from a run on, with and without a record, at
 // the first one only, and while it is asked for its fault record: the call ends, and its error reports a restart once,
 // or the fault.
@@ -47,9 +49,7 @@ func TestRepeatedRestartIsReportedOnce(t *testing.T) {
 					return honest(number, words)
 				}, nil)
 				ctx := soon(t)
-				if _, err := s.Identify(ctx, 1); err != nil {
-					t.Fatal(err)
-				}
+				must(t, identified(ctx, s))
 				began := time.Now()
 				_, err := s.Run(ctx, 1)
 				if !errors.Is(err, ErrRestarted) || failure.Of(err) != failure.Fault || !strings.Contains(err.Error(), c.want) ||
@@ -64,28 +64,24 @@ func TestRepeatedRestartIsReportedOnce(t *testing.T) {
 // TestRestartEndsWithContext ends the context of a call whose device restarted and is silent then.
 func TestRestartEndsWithContext(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, testRestartEndsWithContext)
-}
-
-func testRestartEndsWithContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	s := talk(t, func(number uint16, words string) string {
-		switch {
-		case strings.HasPrefix(words, "run"):
-			return lineOf('!', 0, "faulted")
-		case strings.HasPrefix(words, "fault"):
-			cancel()
-			return ""
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := talk(t, func(number uint16, words string) string {
+			switch {
+			case strings.HasPrefix(words, "run"):
+				return lineOf('!', 0, "faulted")
+			case strings.HasPrefix(words, "fault"):
+				cancel()
+				return ""
+			}
+			return honest(number, words)
+		}, nil)
+		must(t, identified(ctx, s))
+		began := time.Now()
+		if _, err := s.Run(ctx, 1); failure.Of(err) != failure.Interrupted || time.Since(began) > time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
 		}
-		return honest(number, words)
-	}, nil)
-	if _, err := s.Identify(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	if _, err := s.Run(ctx, 1); failure.Of(err) != failure.Interrupted || time.Since(began) > time.Second {
-		t.Errorf("after %v: %v", time.Since(began), err)
-	}
+	})
 }
 
 // TestRestartBeginsNewSession has the device restart once: what follows belongs to a new session of the firmware.
@@ -106,9 +102,7 @@ func TestRestartBeginsNewSession(t *testing.T) {
 		return honest(number, words)
 	}, nil)
 	ctx := soon(t)
-	if _, err := s.Identify(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, identified(ctx, s))
 	first := session
 	if _, err := s.Run(ctx, 1); !errors.Is(err, ErrRestarted) {
 		t.Fatalf("got %v", err)
@@ -155,9 +149,8 @@ func TestRunCountIsLimited(t *testing.T) {
 		counts = append(counts, math.MaxInt)
 	}
 	for _, times := range counts {
-		if _, err := s.Run(soon(t), times); failure.Of(err) != failure.Config {
-			t.Errorf("%d: %v", times, err)
-		}
+		_, err := s.Run(soon(t), times)
+		wantError(t, err, failure.Config)
 	}
 }
 
@@ -181,9 +174,7 @@ func TestPossibleRunIsNotRepeated(t *testing.T) {
 		}
 		return honest(number, words)
 	}, nil)
-	if _, err := s.Identify(soon(t), 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, identified(soon(t), s))
 	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := s.Run(short, 1); failure.Of(err) != failure.Timeout {

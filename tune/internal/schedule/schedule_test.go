@@ -8,8 +8,11 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/tune/internal/schedule"
 )
+
+var must = testkit.Must
 
 // TestCloseDropsEachJobOnce closes a queue from several goroutines: the last place that is lost, and the run's Close.
 func TestCloseDropsEachJobOnce(t *testing.T) {
@@ -17,9 +20,7 @@ func TestCloseDropsEachJobOnce(t *testing.T) {
 		var dropped atomic.Int32
 		q := schedule.NewQueue(2, func(int) { dropped.Add(1) })
 		q.Requeue(1)
-		if err := q.Push(t.Context(), 2); err != nil {
-			t.Fatal(err)
-		}
+		must(t, q.Push(t.Context(), 2))
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(q.Close)
@@ -71,8 +72,8 @@ func TestRequeueNeverBlocks(t *testing.T) {
 		q.Requeue(4)
 		if i%2 == 0 {
 			q.Requeue(5)
-		} else if err := q.Push(ctx, 5); err != nil {
-			t.Fatal(err)
+		} else {
+			must(t, q.Push(ctx, 5))
 		}
 	}
 	all.Wait()
