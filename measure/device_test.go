@@ -13,40 +13,11 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
-	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 )
-
-// TestDevice validates networks with TVM's own outputs: on this computer, and on an emulated board.
-func TestDevice(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("the host board and links to an emulator need POSIX")
-	}
-	type trial struct{ board, archive, rule string }
-	trials := []trial{{"host", "sine.graph", "rel=1e-4"}, {"mps2_an385", "conv_f32.aot_c", "abs=1e-5,rel=1e-5"}}
-	if drawn.InFull() {
-		trials = append(trials, trial{"mps2_an385", "dscnn_i8.graph", "rel=1e-5"},
-			trial{"qemu_riscv32", "autoenc.aot_c", "abs=2"})
-	}
-	for _, x := range trials {
-		t.Run(x.archive+"/"+x.board, func(t *testing.T) {
-			path := mlftest.Path(t, x.archive)
-			in, out := mlftest.Arrays(path)
-			r := validated(t, x.board, path, measure.Files{Inputs: in, Expected: out}, x.rule)
-			if o := r.Outputs; r.Err() != nil || o.Samples != 1 || o.Equal != 1 || r.Cost.Resolution <= 0 || r.Cost.Min <= 0 {
-				t.Errorf("%v: %+v", r.Err(), r)
-			}
-			if x.board != "host" && (r.StackUsed < 200 || r.StackUsed > r.StackSize || r.Stack < 200) {
-				t.Errorf("stack: %d of %d used, %d computed", r.StackUsed, r.StackSize, r.Stack)
-			}
-		})
-	}
-}
 
 // validated is the whole way from an archive to a report.
 func validated(t *testing.T, board, path string, files measure.Files, rule string) *measure.Result {

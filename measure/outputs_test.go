@@ -186,29 +186,30 @@ func TestRoundingAdvice(t *testing.T) {
 
 // TestRules compares the same outputs by each rule.
 func TestRules(t *testing.T) {
+	type three [3]float32
 	nan := float32(math.NaN())
 	for _, c := range []struct {
 		rule      string
-		got, want []float32
+		got, want three
 		equal     bool
 	}{
-		{"exact", []float32{nan, 2, 3}, []float32{nan, 2, 3}, true},
-		{"exact", []float32{1, 2, 3}, []float32{1, 2, 3.0000002}, false},
-		{"exact", []float32{0, 2, 3}, []float32{float32(math.Copysign(0, -1)), 2, 3}, false},
-		{"abs=0.01", []float32{0, 2, 3}, []float32{float32(math.Copysign(0, -1)), 2, 3}, true},
-		{"abs=0.01", []float32{1, 2, 3}, []float32{1.011, 2, 3}, false},
-		{"rel=0.01", []float32{100, 2, 0.001}, []float32{100, 2, 0}, false},
-		{"abs=0.001,rel=0.01", []float32{100, 2, 0.0009}, []float32{100.9, 2, 0}, true},
-		{"abs=1e+30", []float32{nan, 2, 3}, []float32{1, 2, 3}, false},
-		{"top1", []float32{1, 5, 3}, []float32{0, 1, 0}, true},
-		{"top1", []float32{5, 5, 3}, []float32{0, 1, 0}, false}, // the first of two
-		{"top1", []float32{nan, 5, 3}, []float32{0, 1, 0}, false},
+		{"exact", three{nan, 2, 3}, three{nan, 2, 3}, true},
+		{"exact", three{1, 2, 3}, three{1, 2, 3.0000002}, false},
+		{"exact", three{0, 2, 3}, three{float32(math.Copysign(0, -1)), 2, 3}, false},
+		{"abs=0.01", three{0, 2, 3}, three{float32(math.Copysign(0, -1)), 2, 3}, true},
+		{"abs=0.01", three{1, 2, 3}, three{1.011, 2, 3}, false},
+		{"rel=0.01", three{100, 2, 0.001}, three{100, 2, 0}, false},
+		{"abs=0.001,rel=0.01", three{100, 2, 0.0009}, three{100.9, 2, 0}, true},
+		{"abs=1e+30", three{nan, 2, 3}, three{1, 2, 3}, false},
+		{"top1", three{1, 5, 3}, three{0, 1, 0}, true},
+		{"top1", three{5, 5, 3}, three{0, 1, 0}, false}, // the first of two
+		{"top1", three{nan, 5, 3}, three{0, 1, 0}, false},
 	} {
 		rule, err := ParseRule(c.rule)
 		if err != nil || rule.String() != c.rule {
 			t.Fatalf("%s: %v, %v", c.rule, rule, err)
 		}
-		s := set(t, named("x", scores(c.got...)), named("scores", scores(c.want...)))
+		s := set(t, named("x", scores(c.got[:]...)), named("scores", scores(c.want[:]...)))
 		r, _, err := run(t.Context(), &echo{model: classifier()}, s, Options{Rule: rule})
 		must(t, err)
 		if (r.Err() == nil) != c.equal || (r.Equal == 1) != c.equal {
@@ -221,7 +222,7 @@ func TestRules(t *testing.T) {
 		if _, err := json.Marshal(r); err != nil { // NaN has no form
 			t.Error(err)
 		}
-		err = rule.Compare(scores(c.got...), scores(c.want...))
+		err = rule.Compare(scores(c.got[:]...), scores(c.want[:]...))
 		if (err == nil) != c.equal || err != nil && failure.Of(err) != failure.WrongAnswer {
 			t.Errorf("two arrays, %s of %v and %v: %v", c.rule, c.got, c.want, err)
 		}

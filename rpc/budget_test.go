@@ -69,9 +69,7 @@ func TestOverwrittenBudget(t *testing.T) {
 		d := faulty(&fault.Record{Reason: fault.ReasonTimeout, WordBytes: 4, Code: code})
 		d.Globals["boardsmith.budget"] = budgeted(&budgets).Globals["boardsmith.budget"]
 		s, ctx := opened(t, d, rpc.Options{}), testkit.Context(t)
-		if err := s.SetBudget(ctx, 20*time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.SetBudget(ctx, 20*time.Millisecond))
 		err := callOnce(ctx, t, s, "bad")
 		if failure.Of(err) != class || (class == failure.Fault) != strings.Contains(err.Error(),
 			"fault in bad: failed check: corrupted memory: a call with a time budget of 20ms ended as one of ") {

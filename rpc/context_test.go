@@ -48,15 +48,15 @@ func TestContexts(t *testing.T) {
 	t.Cleanup(func() { device.Close() })
 	failuretest.Ended(t, failuretest.Calls{
 		"Transport.Send":            func(ctx context.Context) error { return device.Send(ctx, bytes) },
-		"Transport.Recv":            func(ctx context.Context) error { _, err := device.Recv(ctx); return err },
-		"Session.Platform":          func(ctx context.Context) error { _, err := u.Platform(ctx); return err },
-		"Session.PriorFault":        func(ctx context.Context) error { _, err := u.PriorFault(ctx); return err },
+		"Transport.Recv":            failuretest.Of(device.Recv),
+		"Session.Platform":          failuretest.Of(u.Platform),
+		"Session.PriorFault":        failuretest.Of(u.PriorFault),
 		"Session.Function":          func(ctx context.Context) error { _, err := u.Function(ctx, "echo"); return err },
-		"Session.SystemLib":         func(ctx context.Context) error { _, err := u.SystemLib(ctx); return err },
+		"Session.SystemLib":         failuretest.Of(u.SystemLib),
 		"Session.Empty":             func(ctx context.Context) error { _, err := u.Empty(ctx, i8, []int64{1}); return err },
 		"Session.Alloc":             func(ctx context.Context) error { _, err := u.Alloc(ctx, 8, 8); return err },
 		"Session.NewArray":          func(ctx context.Context) error { _, err := u.NewArray(ctx, array); return err },
-		"Session.Damages":           func(ctx context.Context) error { _, err := u.Damages(ctx); return err },
+		"Session.Damages":           failuretest.Of(u.Damages),
 		"Session.AcknowledgeDamage": u.AcknowledgeDamage,
 		"Session.SetBudget":         func(ctx context.Context) error { return u.SetBudget(ctx, time.Second) },
 		"Session.Do":                func(ctx context.Context) error { return ping(ctx, u.Session) },
@@ -72,9 +72,9 @@ func TestContexts(t *testing.T) {
 		"Module.Free":             u.lib.Free,
 		"Module.Check":            u.lib.Check,
 		"Module.Unlink":           u.lib.Unlink,
-		"Session.Windows":         func(ctx context.Context) error { _, err := u.Windows(ctx); return err },
+		"Session.Windows":         failuretest.Of(u.Windows),
 		"Tensor.Fill":             func(ctx context.Context) error { return u.tensor.Fill(ctx, 1) },
-		"Session.TimedInterrupts": func(ctx context.Context) error { _, err := u.TimedInterrupts(ctx); return err },
+		"Session.TimedInterrupts": failuretest.Of(u.TimedInterrupts),
 		"Session.Upload": func(ctx context.Context) error {
 			_, err := u.Upload(ctx, rpc.Program{Base: 16, Bytes: bytes})
 			return err
@@ -83,7 +83,7 @@ func TestContexts(t *testing.T) {
 		"Tensor.Write":  func(ctx context.Context) error { return u.tensor.Write(ctx, bytes) },
 		"Tensor.Read":   func(ctx context.Context) error { return u.tensor.Read(ctx, bytes) },
 		"Tensor.CRC32":  func(ctx context.Context) error { _, err := u.tensor.CRC32(ctx); return err },
-		"Tensor.Array":  func(ctx context.Context) error { _, err := u.tensor.Array(ctx); return err },
+		"Tensor.Array":  failuretest.Of(u.tensor.Array),
 		"Tensor.Free":   u.tensor.Free,
 	})
 	if err := u.tensor.Write(testkit.Context(t), bytes); err != nil {

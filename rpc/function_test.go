@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -25,32 +24,22 @@ func TestValuesSurviveCall(t *testing.T) {
 		{nil, nil},
 		{1, int64(1)},
 		{int8(-1), int64(-1)},
-		{int16(-300), int64(-300)},
-		{int32(math.MinInt32), int64(math.MinInt32)},
 		{int64(math.MinInt64), int64(math.MinInt64)},
-		{uint(7), int64(7)},
 		{uint8(255), int64(255)},
-		{uint16(65535), int64(65535)},
-		{uint32(math.MaxUint32), int64(math.MaxUint32)},
 		{uint64(math.MaxUint64), uint64(math.MaxUint64)},
 		{true, int64(1)},
-		{false, int64(0)},
 		{1.5, 1.5},
 		{float32(0.25), 0.25},
-		{math.Inf(-1), math.Inf(-1)},
-		{"", ""},
 		{"text\x00\xff", "text\x00\xff"},
 		{[]byte{0xff, 0xfd, 0}, []byte{0xff, 0xfd, 0}},
 		{f32, f32},
 		{tvmrpc.DLDevice{Type: 1, ID: -2}, tvmrpc.DLDevice{Type: 1, ID: -2}},
 		{rpc.Handle(0xffffffff80028000), rpc.Handle(0xffffffff80028000)},
 	} {
-		t.Run(fmt.Sprintf("%T %v", c.give, c.give), func(t *testing.T) {
-			got, err := f.Call(ctx, "ignored", c.give)
-			if err != nil || !reflect.DeepEqual(got, c.want) {
-				t.Errorf("%T %v: got %T %v, %v", c.give, c.give, got, got, err)
-			}
-		})
+		got, err := f.Call(ctx, "ignored", c.give)
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%T %v: got %T %v, %v", c.give, c.give, got, got, err)
+		}
 	}
 	if got := valueOf[any](t)(f.Call(ctx, f)); got != f {
 		t.Errorf("function: %v", got)

@@ -70,16 +70,10 @@ func TestInvalidAnswerEndsSession(t *testing.T) {
 		"handle for void":         {good, freeTensor},
 		"handle for a module":     {good, func(s *rpc.Session) error { _, err := moduleOf(s); return err }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := c.answer.session()
-			err := c.ask(s)
-			if !isProtocol(err) {
-				t.Errorf("got %v", err)
-			}
-			if err := lookUp(s); !errors.Is(err, rpc.ErrBroken) {
-				t.Errorf("afterwards: got %v", err)
-			}
-		})
+		s := c.answer.session()
+		if err, then := c.ask(s), lookUp(s); !isProtocol(err) || !errors.Is(then, rpc.ErrBroken) {
+			t.Errorf("%s: %v, afterwards %v", name, err, then)
+		}
 	}
 }
 
@@ -134,11 +128,9 @@ func TestInvalidResultIsProtocolError(t *testing.T) {
 		"petabyte":           typed(tvmrpc.TypeNDArray, tvmrpc.TensorOf(shape(1<<50)), tvmrpc.Opaque(1)),
 		"shape overflows":    typed(tvmrpc.TypeNDArray, tvmrpc.TensorOf(shape(1<<40, 1<<40)), tvmrpc.Opaque(1)),
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got, err := global(t, afterLookup(answer), "f").Call(t.Context()); !isProtocol(err) {
-				t.Errorf("got %v, %v", got, err)
-			}
-		})
+		if got, err := global(t, afterLookup(answer), "f").Call(t.Context()); !isProtocol(err) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
 	}
 	// A tensor with a huge declared size takes no host memory until it is read, and then only what arrives.
 	s := afterLookup(typed(tvmrpc.TypeNDArray, tvmrpc.TensorOf(shape(1<<28)), tvmrpc.Opaque(1)))
@@ -174,11 +166,9 @@ func TestInvalidWindowIsProtocolError(t *testing.T) {
 		"unaligned":         bytesOf(window(1, 8, 32, 32)),
 		"beyond all memory": bytesOf(window(1, 1<<63, 1<<63+32, 32)),
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got, err := afterLookup(answer).Windows(ctx); !isProtocol(err) {
-				t.Errorf("%v, %v", got, err)
-			}
-		})
+		if got, err := afterLookup(answer).Windows(ctx); !isProtocol(err) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
 	}
 	for name, answer := range map[string]fixedAnswer{
 		"a number": typed(tvmrpc.TypeInt, tvmrpc.Int(1)), "counts of no samples": bytesOf([]byte{1}),
@@ -219,21 +209,12 @@ func TestInvalidSamplesEndSession(t *testing.T) {
 		"not a function": {bytesOf(make([]byte, 16)), nil, false},
 		"no function":    {typed(tvmrpc.TypeNull, tvmrpc.Null()), nil, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			ctx := context.Background()
-			module := typed(tvmrpc.TypeModule, tvmrpc.Opaque(3))
-			s := rpc.New(&script{answers: []fixedAnswer{handle, module, handle, c.evaluator, c.samples}}, rpc.Options{})
-			got, err := library(t, s).Time(ctx, "f", rpc.TimeOptions{Repeat: 2})
-			if c.good {
-				if err != nil || len(got) != 2 {
-					t.Errorf("%v, %v", got, err)
-				}
-				return
-			}
-			if !isProtocol(err) || !errors.Is(lookUp(s), rpc.ErrBroken) {
-				t.Errorf("%v, %v", got, err)
-			}
-		})
+		module := typed(tvmrpc.TypeModule, tvmrpc.Opaque(3))
+		s := rpc.New(&script{answers: []fixedAnswer{handle, module, handle, c.evaluator, c.samples}}, rpc.Options{})
+		got, err := library(t, s).Time(t.Context(), "f", rpc.TimeOptions{Repeat: 2})
+		if c.good != (err == nil && len(got) == 2) || !c.good && !(isProtocol(err) && errors.Is(lookUp(s), rpc.ErrBroken)) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
 	}
 }
 

@@ -21,33 +21,29 @@ func TestUploadedFramesAreLocatedInELF(t *testing.T) {
 		}
 	}
 	located, unknown := fault.Frame{PC: 0x1010, Function: "known"}, fault.Frame{PC: 0x9000}
+	at := fault.Record{PC: 0x1004, PCValid: true}
 	for name, c := range map[string]struct {
 		record       fault.Record
 		frames, want []fault.Frame
 	}{
 		"all kinds": {
-			fault.Record{PC: 0x1004, PCValid: true},
+			at,
 			[]fault.Frame{{PC: 0x1004}, located, unknown, {PC: 0x10ff, Guessed: true}},
 			append(append(loaded(0x1004, false), located, unknown), loaded(0x10ff, true)...),
 		},
-		"no chain":           {fault.Record{PC: 0x1004, PCValid: true}, nil, loaded(0x1004, false)},
-		"beyond the program": {fault.Record{PC: 0x1100, PCValid: true}, nil, nil},
-		"called from the image": {
-			fault.Record{PC: 0x1004, PCValid: true}, []fault.Frame{located}, append(loaded(0x1004, false), located),
-		},
-		"no address":    {fault.Record{PC: 0x1004}, []fault.Frame{unknown}, []fault.Frame{unknown}},
-		"in no program": {fault.Record{PC: 0x9000, PCValid: true}, []fault.Frame{unknown}, []fault.Frame{unknown}},
+		"no chain":              {at, nil, loaded(0x1004, false)},
+		"beyond the program":    {fault.Record{PC: 0x1100, PCValid: true}, nil, nil},
+		"called from the image": {at, []fault.Frame{located}, append(loaded(0x1004, false), located)},
+		"no address":            {fault.Record{PC: 0x1004}, []fault.Frame{unknown}, []fault.Frame{unknown}},
 		"a process, whose frames have the file's addresses": {
 			fault.Record{PC: 0x1004, PCValid: true, Arch: fault.ArchProcess, Status: 0x800},
 			[]fault.Frame{{PC: 0x4}, {PC: 0x820}},
 			append(loaded(0x1004, false), loaded(0x1020, false)...),
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			e := &fault.Error{Record: &c.record, Explanation: fault.Explanation{Frames: c.frames}}
-			if s.locateUploaded(e); !reflect.DeepEqual(e.Frames, c.want) {
-				t.Errorf("%s:\ngot  %+v\nwant %+v", name, e.Frames, c.want)
-			}
-		})
+		e := &fault.Error{Record: &c.record, Explanation: fault.Explanation{Frames: c.frames}}
+		if s.locateUploaded(e); !reflect.DeepEqual(e.Frames, c.want) {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", name, e.Frames, c.want)
+		}
 	}
 }

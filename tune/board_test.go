@@ -593,22 +593,30 @@ func TestSlowBoard(t *testing.T) {
 	}
 }
 
-// stopProcesses stops the processes whose command line has a folder, as a debugger does: they are alive and mute.
-func stopProcesses(t *testing.T, dir string) (stopped []int) {
+// stopProcesses stops the processes of a folder, as a debugger does: they are alive and mute.
+func stopProcesses(t *testing.T, dir string) []int {
+	t.Helper()
+	stopped := signalled(t, dir, "", syscall.SIGSTOP)
+	if len(stopped) == 0 {
+		t.Fatalf("no process of %s", dir)
+	}
+	return stopped
+}
+
+// signalled signals the processes whose command line has a folder and a program.
+func signalled(t *testing.T, dir, program string, signal syscall.Signal) (pids []int) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	must(t, err)
 	for _, name := range all {
 		line, _ := os.ReadFile(name) // it may have ended
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-		if err == nil && bytes.Contains(line, []byte(dir)) && syscall.Kill(pid, syscall.SIGSTOP) == nil {
-			stopped = append(stopped, pid)
+		if err == nil && bytes.Contains(line, []byte(dir)) && bytes.Contains(line, []byte(program)) &&
+			syscall.Kill(pid, signal) == nil {
+			pids = append(pids, pid)
 		}
 	}
-	if len(stopped) == 0 {
-		t.Fatalf("no process of %s", dir)
-	}
-	return stopped
+	return pids
 }
 
 // TestInterruptedLoads ends loads at any moment. The board has all its RAM again after each Release.

@@ -84,15 +84,19 @@ func TestResultBelongsToContent(t *testing.T) {
 	must(t, r.Close())
 }
 
-// TestTwinKeepsTimeAfterIDMoves measures a candidate with the bytes of an earlier one, whose ID has another content
-// meanwhile.
-func TestTwinKeepsTimeAfterIDMoves(t *testing.T) {
+// TestTwinsAfterIDMoves measures candidates with the bytes of an earlier one, before and after its ID gets another
+// content: they have its time, and its ID does not stand for these bytes any more.
+func TestTwinsAfterIDMoves(t *testing.T) {
 	r, _ := opened(t, tune.Options{}, "host")
+	twin := func(id string) tune.Candidate { return operator(id, right+" /* the same bytes */") }
 	good := measured(t, r, operator("x", right))
+	measured(t, r, twin("y"))
 	measured(t, r, operator("x", "*(volatile int*)0 = 1; "+right))
-	twin := measured(t, r, operator("y", right+" /* the same bytes */"))
-	if twin.Failure != nil || *twin.Time != *good.Time || twin.Content == good.Content {
-		t.Errorf("%+v, %+v", twin, twin.Failure)
+	for _, id := range []string{"y", "z"} {
+		is := measured(t, r, twin(id))
+		if is.Failure != nil || *is.Time != *good.Time || is.Content == good.Content || is.SameAs == "x" {
+			t.Errorf("%+v, %+v", is, is.Failure)
+		}
 	}
 }
 

@@ -119,21 +119,6 @@ func TestTwinIsConfirmedAfterLeaveOut(t *testing.T) {
 	}
 }
 
-// TestTwinOfAnotherContent measures another candidate under the ID of one with which a second one shares its bytes: the
-// ID does not stand for these bytes any more.
-func TestTwinOfAnotherContent(t *testing.T) {
-	r, _ := opened(t, tune.Options{}, "host")
-	twin := operator("twin", right+" /* the same bytes */")
-	other := operator("first", right+"volatile int k; (void)k;")
-	for _, c := range []tune.Candidate{operator("first", right), twin, other} {
-		measured(t, r, c)
-	}
-	result := measured(t, r, twin)
-	if result.SameAs != "" || result.Time == nil {
-		t.Errorf("the same as %q, %+v", result.SameAs, result.Failure)
-	}
-}
-
 // TestLabelBelongsToKind measures candidates of the same ID on two kinds of board, one after the other in one folder
 // and then in one run.
 func TestLabelBelongsToKind(t *testing.T) {

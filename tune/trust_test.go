@@ -302,7 +302,7 @@ func TestPrepareIsRetried(t *testing.T) {
 
 // TestKilledEmulatorBlamesNoCandidate ends emulators by SIGTERM, with which they exit without an error, and by SIGKILL.
 func TestKilledEmulatorBlamesNoCandidate(t *testing.T) {
-	r, _ := opened(t, tune.Options{StepTimeout: 5 * time.Second, MaxRecoveries: 20}, "mps2_an385")
+	r, dir := opened(t, tune.Options{StepTimeout: 5 * time.Second, MaxRecoveries: 20}, "mps2_an385")
 	slow := operator("slow", "for (volatile int i = 0; i < 40000000; i++) {} "+right)
 	done := make(chan tune.Result)
 	go func() {
@@ -312,11 +312,13 @@ func TestKilledEmulatorBlamesNoCandidate(t *testing.T) {
 		}
 		done <- result
 	}()
+	killed := 0
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL} {
 		time.Sleep(700 * time.Millisecond)
-		for _, pid := range emulators(t) {
-			_ = syscall.Kill(pid, signal) // it may have ended
-		}
+		killed += len(signalled(t, dir, "qemu-system", signal))
+	}
+	if killed == 0 {
+		t.Error("no emulator was killed")
 	}
 	if result := <-done; result.Failure != nil {
 		t.Errorf("%+v", result.Failure)

@@ -3,7 +3,6 @@
 package tune_test
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -197,40 +196,6 @@ func goods(n int) (all []tune.Candidate) {
 		all = append(all, operator(fmt.Sprintf("good %d", i), right+fmt.Sprintf("volatile int k = %d; (void)k;", i)))
 	}
 	return all
-}
-
-// emulators lists the QEMU processes among the descendants of this process.
-func emulators(t *testing.T) (pids []int) {
-	t.Helper()
-	parent := map[int]int{}
-	var candidates []int
-	entries, err := os.ReadDir("/proc")
-	must(t, err)
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
-		if err != nil {
-			continue // it has ended
-		}
-		open, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
-		fields := strings.Fields(string(stat[end+1:]))
-		parent[pid], _ = strconv.Atoi(fields[1])
-		if strings.HasPrefix(string(stat[open+1:end]), "qemu-system") {
-			candidates = append(candidates, pid)
-		}
-	}
-	for _, pid := range candidates {
-		for up := pid; up > 1; up = parent[up] {
-			if up == os.Getpid() {
-				pids = append(pids, pid)
-				break
-			}
-		}
-	}
-	return pids
 }
 
 // TestKilledRunContinues kills the measuring process while it opens the run, and then again and again after more

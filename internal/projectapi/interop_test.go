@@ -72,7 +72,6 @@ func TestInterop(t *testing.T) {
 			}
 			if board == "host" {
 				t.Run("metaschedule", func(t *testing.T) { tvm.metaSchedule(t, dir) })
-				t.Run("test_crt", func(t *testing.T) { tvm.ownTests(t, dir) })
 				t.Run("test_crt_aot", tvm.aotTests)
 			}
 		})
@@ -257,14 +256,6 @@ func (p tvmPython) metaSchedule(t *testing.T, template string) {
 	p.run(t, measuredUse{"metaschedule", "ours", "host"}, ours, append([]string{"-m", "pytest"}, pytest...)...)
 	p.run(t, measuredUse{"metaschedule_instant", "ours", "host"}, ours, append([]string{script}, pytest...)...)
 	p.run(t, measuredUse{"metaschedule", "TVM's", "host"}, p.built, append([]string{"-m", "pytest"}, pytest...)...)
-}
-
-// ownTests runs test_crt.py with our template and with TVM's. TestTVMsOwnTests checks that all of it is run.
-func (p tvmPython) ownTests(t *testing.T, template string) {
-	test := filepath.Join(p.source, "tests", "python", "unittest", "test_crt.py")
-	pytest := []string{"-m", "pytest", "-q", "-p", "no:cacheprovider", test}
-	p.run(t, measuredUse{"test_crt", "ours", "host"}, p.libraryWith(t, template), pytest...)
-	p.run(t, measuredUse{"test_crt", "TVM's", "host"}, p.built, pytest...)
 }
 
 // aotTests runs test_crt_aot.py, TVM's tests of generated code, with our headers and archive in place of TVM's runtime,
