@@ -201,25 +201,6 @@ func TestEmptyRunFixesNoSettings(t *testing.T) {
 	wantError(t, refused(t, dir, tune.Options{}, "host"), failure.Config)
 }
 
-// TestConfirmTakesCurrentCandidates confirms after a candidate was left out.
-func TestConfirmTakesCurrentCandidates(t *testing.T) {
-	r, dir := opened(t, tune.Options{}, "host")
-	measured(t, r, counting("gone", 1))
-	measured(t, r, counting("kept", 20000))
-	must(t, r.Close())
-	r = openedIn(t, dir, tune.Options{}, "host")
-	measured(t, r, counting("kept", 20000))
-	confirmed, err := r.Confirm(t.Context(), 2)
-	must(t, err)
-	if len(confirmed) != 1 || confirmed[0].Confirms != "kept" {
-		t.Errorf("confirmed %+v", confirmed)
-	}
-	must(t, r.LeaveOut(func(c tune.Candidate) bool { return c.ID == "gone" }))
-	if left := byID(t, dir); len(left) != 2 || left["kept"].ID == "" || left["kept@flash"].ID == "" {
-		t.Errorf("%+v are left", left)
-	}
-}
-
 // TestCandidateIncludesItsOwnFilesOnly refuses headers whose contents are not the candidate's: a change of them would
 // not be seen.
 func TestCandidateIncludesItsOwnFilesOnly(t *testing.T) {

@@ -5,7 +5,6 @@ package tune_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,19 +16,6 @@ import (
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/tune"
 )
-
-// watchedCompiler puts a compiler first on PATH. While it runs, there is a file in the folder that is returned.
-func watchedCompiler(t *testing.T) (running string) {
-	t.Helper()
-	cc, err := exec.LookPath("cc")
-	must(t, err)
-	bin := t.TempDir()
-	running = t.TempDir()
-	testkit.WriteProgram(t, filepath.Join(bin, "cc"), fmt.Sprintf(
-		"#!/bin/sh\n: >'%s'/$$\n'%s' \"$@\"\nstatus=$?\nrm '%[1]s'/$$\nexit $status\n", running, cc))
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	return running
-}
 
 // watching returns n candidates that write a line to a file for each call during which a compiler runs, and one line
 // to another file for all calls.
@@ -60,7 +46,7 @@ func watching(n int, running, disturbed, calls string) (all []tune.Candidate) {
 
 // TestNoCompilerRunsDuringMeasurements measures on two processes, in RAM and in firmware.
 func TestNoCompilerRunsDuringMeasurements(t *testing.T) {
-	running, logs := watchedCompiler(t), t.TempDir()
+	running, logs := testkit.WatchCompiler(t), t.TempDir()
 	disturbed, calls := filepath.Join(logs, "disturbed"), filepath.Join(logs, "calls")
 	const n = 12
 	r, _ := opened(t, tune.Options{

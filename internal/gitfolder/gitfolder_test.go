@@ -192,11 +192,9 @@ func TestPins(t *testing.T) {
 		t.Errorf("without the lock file: %+v", f)
 	}
 	for text, want := range map[string]string{
-		`{"format": 2, "commits": {}}`:              "format: 2 is none of 1",
-		"{\"format\": 1,\n\"comits\": {}}":          "comits",
-		`{"format": 1, "commits": {"x": "main"}}`:   `x: "main" is not a commit`,
-		"{\"format\": 1,\n\"commits\": {\"x\": 1}}": "lock.json:2",
-		string(lock) + strings.Repeat(" ", 1<<20):   "lock.json: larger than 1 MiB",
+		`{"format": 2, "commits": {}}`:            "format: 2 is none of 1",
+		`{"format": 1, "commits": {"x": "main"}}`: `x: "main" is not a commit`,
+		string(lock) + strings.Repeat(" ", 1<<20): "lock.json: larger than 1 MiB",
 	} {
 		must(t, os.WriteFile(store.Pins, []byte(text), 0o644))
 		_, err := open1(t, store, r.url()+"@main")

@@ -3,6 +3,7 @@ package testkit
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -118,6 +119,19 @@ func WriteProgram(t testing.TB, path, text string) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	Must(t, os.WriteFile(path, []byte(text), 0o755))
+}
+
+// WatchCompiler puts a compiler first on PATH. While it runs, there is a file in the folder that is returned.
+func WatchCompiler(t testing.TB) (running string) {
+	t.Helper()
+	cc, err := exec.LookPath("cc")
+	Must(t, err)
+
+	bin, running := t.TempDir(), t.TempDir()
+	WriteProgram(t, filepath.Join(bin, "cc"), fmt.Sprintf(
+		"#!/bin/sh\n: >'%s'/$$\n'%s' \"$@\"\nstatus=$?\nrm '%[1]s'/$$\nexit $status\n", running, cc))
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return running
 }
 
 // Section compares what stands in a page between begin and the line "<!-- end -->" with a text. If update is true, it

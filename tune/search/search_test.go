@@ -369,13 +369,8 @@ func TestFlagsThatChangeOutputsFail(t *testing.T) {
 func TestNoCompilerRunsWhileNetworkIsTimed(t *testing.T) {
 	defer func(all []string) { choices = all }(choices)
 	choices = []string{"-Os", "-O3", "-O1", "-funroll-loops", "-fno-gcse", "-fno-tree-pre"}
-	cc, err := exec.LookPath("cc")
-	must(t, err)
-	bin, running, logs := t.TempDir(), t.TempDir(), t.TempDir()
+	running, logs := testkit.WatchCompiler(t), t.TempDir()
 	disturbed, calls := filepath.Join(logs, "disturbed"), filepath.Join(logs, "calls")
-	testkit.WriteProgram(t, filepath.Join(bin, "cc"), fmt.Sprintf(
-		"#!/bin/sh\n: >'%s'/$$\n'%s' \"$@\"\nstatus=$?\nrm '%[1]s'/$$\nexit $status\n", running, cc))
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	source := `#include <stdio.h>
 extern void* opendir(const char* name);
 extern void* readdir(void* folder);
