@@ -301,8 +301,7 @@ int32_t __tvm_ffi_twice(void* self, void* args, int32_t num_args, void* result) 
 	if result.Failure != nil || result.Tier != tune.RAM {
 		t.Errorf("%+v", result)
 	}
-	confirmed, err := r.Confirm(t.Context(), 1)
-	must(t, err)
+	confirmed := confirm(t, r, 1)
 	if len(confirmed) != 1 || confirmed[0].Failure != nil || confirmed[0].Tier == tune.RAM {
 		t.Errorf("confirmed: %+v", confirmed)
 	}

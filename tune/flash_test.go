@@ -21,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/device/emulated"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper/keepertest"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/tune"
@@ -70,6 +71,32 @@ func wantFailure(t *testing.T, r tune.Result, class failure.Class, texts ...stri
 		if !strings.Contains(f.Message, text) {
 			t.Errorf("%s: %s lacks %q", r.ID, f.Message, text)
 		}
+	}
+}
+
+// measureAll measures candidates at once and returns the results as they arrive.
+func measureAll(t *testing.T, r *tune.Run, cs []tune.Candidate) (all []tune.Result) {
+	t.Helper()
+	for result, err := range r.All(testkit.Context(t), slices.Values(cs)) {
+		must(t, err)
+		all = append(all, result)
+	}
+	return all
+}
+
+// confirm confirms the n fastest candidates.
+func confirm(t *testing.T, r *tune.Run, n int) []tune.Result {
+	t.Helper()
+	all, err := r.Confirm(t.Context(), n)
+	must(t, err)
+	return all
+}
+
+// onOneOf tests on one of these boards, a full run on more.
+func onOneOf(t *testing.T, purpose string, boards []string, test func(t *testing.T, board string)) {
+	t.Helper()
+	for _, board := range drawn.Of(t, purpose, boards, 1) {
+		t.Run(board, func(t *testing.T) { test(t, board) })
 	}
 }
 
@@ -132,108 +159,97 @@ func large(id string, bytes int) tune.Candidate {
 
 // TestLargeCandidatesShareFirmware measures candidates that do not fit into RAM among others that do.
 func TestLargeCandidatesShareFirmware(t *testing.T) {
-	for _, board := range drawn.Of(t, "flash tier",
-		[]string{"host", "mps2_an385", "netduinoplus2", "qemu_riscv32", "qemu_riscv64"}, 1) {
-		t.Run(board, func(t *testing.T) {
-			var images []string
-			small := tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 4}}}
-			small.OnEvent = on("building firmware", func(e tune.Event) { images = append(images, e.Text) })
-			r, _ := opened(t, small, board)
-			cs := slices.Concat(goods(3), []tune.Candidate{
-				large("large a", 5000), large("large b", 6000),
-				operator("wrong", "static const char t[5000] = {1}; out[0] = t[in[0]];"),
-			})
-			for result, err := range r.All(t.Context(), slices.Values(cs)) {
-				must(t, err)
-				fits, reason := strings.HasPrefix(result.ID, "good"), "bytes too many for the window of 4096 bytes; "
-				if fits {
-					reason = "it fits: "
-				}
-				if (result.Tier == tune.RAM) != fits || !strings.Contains(result.Reason, reason) {
-					t.Errorf("%s: %s, %s", result.ID, result.Tier, result.Reason)
-				}
-				wantFailure(t, result, map[string]failure.Class{"wrong": failure.WrongAnswer}[result.ID])
-			}
-			if len(images) != 1 || !strings.Contains(images[0], "3 candidates") {
-				t.Errorf("firmware was built: %q", images)
-			}
-			// What is much larger than memory is the candidate's fault, and the others of its firmware are measured.
-			huge := slices.Values([]tune.Candidate{operator("huge",
-				"static volatile char a[1 << 27]; static volatile char b[1 << 27]; static volatile char c[1 << 27]; "+
-					"a[in[0]] = b[in[1]] = c[in[2]];"), large("large c", 7000)})
-			for result, err := range r.All(t.Context(), huge) {
-				must(t, err)
-				if (result.Failure == nil) != (result.ID == "large c") {
-					t.Errorf("%s: %+v", result.ID, result.Failure)
-				}
-			}
-			small.FlashBatch = -1
-			none, _ := opened(t, small, board)
-			wantFailure(t, measured(t, none, large("large", 5000)), failure.DoesNotFit)
+	names := []string{"host", "mps2_an385", "netduinoplus2", "qemu_riscv32", "qemu_riscv64"}
+	onOneOf(t, "flash tier", names, func(t *testing.T, board string) {
+		var images []string
+		small := tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 4}}}
+		small.OnEvent = on("building firmware", func(e tune.Event) { images = append(images, e.Text) })
+		r, _ := opened(t, small, board)
+		cs := slices.Concat(goods(3), []tune.Candidate{
+			large("large a", 5000), large("large b", 6000),
+			operator("wrong", "static const char t[5000] = {1}; out[0] = t[in[0]];"),
 		})
-	}
+		for _, result := range measureAll(t, r, cs) {
+			fits, reason := strings.HasPrefix(result.ID, "good"), "bytes too many for the window of 4096 bytes; "
+			if fits {
+				reason = "it fits: "
+			}
+			if (result.Tier == tune.RAM) != fits || !strings.Contains(result.Reason, reason) {
+				t.Errorf("%s: %s, %s", result.ID, result.Tier, result.Reason)
+			}
+			wantFailure(t, result, map[string]failure.Class{"wrong": failure.WrongAnswer}[result.ID])
+		}
+		if len(images) != 1 || !strings.Contains(images[0], "3 candidates") {
+			t.Errorf("firmware was built: %q", images)
+		}
+		// What is much larger than memory is the candidate's fault, and the others of its firmware are measured.
+		huge := operator("huge",
+			"static volatile char a[1 << 27]; static volatile char b[1 << 27]; static volatile char c[1 << 27]; "+
+				"a[in[0]] = b[in[1]] = c[in[2]];")
+		for _, result := range measureAll(t, r, []tune.Candidate{huge, large("large c", 7000)}) {
+			if (result.Failure == nil) != (result.ID == "large c") {
+				t.Errorf("%s: %+v", result.ID, result.Failure)
+			}
+		}
+		small.FlashBatch = -1
+		none, _ := opened(t, small, board)
+		wantFailure(t, measured(t, none, large("large", 5000)), failure.DoesNotFit)
+	})
 }
 
 // TestConfirmUsesOneImage confirms several candidates, twice.
 func TestConfirmUsesOneImage(t *testing.T) {
-	for _, board := range drawn.Of(t, "confirm", []string{"host", "netduinoplus2"}, 1) {
-		t.Run(board, func(t *testing.T) {
-			images := 0
-			r, dir := opened(t, tune.Options{OnEvent: on("building firmware", func(tune.Event) { images++ })}, board)
-			cs := matmuls(t)[:6]
-			for _, err := range r.All(t.Context(), slices.Values(cs)) {
-				must(t, err)
+	onOneOf(t, "confirm", []string{"host", "netduinoplus2"}, func(t *testing.T, board string) {
+		images := 0
+		r, dir := opened(t, tune.Options{OnEvent: on("building firmware", func(tune.Event) { images++ })}, board)
+		cs := matmuls(t)[:6]
+		measureAll(t, r, cs)
+		for range 2 { // the second time costs nothing
+			confirmed := confirm(t, r, 4)
+			if len(confirmed) != 4 || images != 1 {
+				t.Fatalf("%d confirmed, by %d images", len(confirmed), images)
 			}
-			for range 2 { // the second time costs nothing
-				confirmed, err := r.Confirm(t.Context(), 4)
-				must(t, err)
-				if len(confirmed) != 4 || images != 1 {
-					t.Fatalf("%d confirmed, by %d images", len(confirmed), images)
-				}
-				for i, c := range confirmed {
-					if c.Time == nil || c.Tier == tune.RAM || c.ID != c.Confirms+"@flash" {
-						t.Errorf("%d: %+v", i, c)
-					}
+			for i, c := range confirmed {
+				if c.Time == nil || c.Tier == tune.RAM || c.ID != c.Confirms+"@flash" {
+					t.Errorf("%d: %+v", i, c)
 				}
 			}
-			all, err := tune.ReadResults(dir)
-			must(t, err)
-			if len(all) != 10 {
-				t.Errorf("%d results", len(all))
-			}
-			rho, pairs := tune.Correlation(all, board)
-			if pairs != 4 || rho < -1 || rho > 1 {
-				t.Fatalf("%v of %d pairs", rho, pairs)
-			}
-			if board != "host" && rho < 0.5 {
-				t.Errorf("instructions of an emulator have another order in flash: %v", rho)
-			}
-		})
-	}
+		}
+		all, err := tune.ReadResults(dir)
+		must(t, err)
+		if len(all) != 10 {
+			t.Errorf("%d results", len(all))
+		}
+		rho, pairs := tune.Correlation(all, board)
+		if pairs != 4 || rho < -1 || rho > 1 {
+			t.Fatalf("%v of %d pairs", rho, pairs)
+		}
+		if board != "host" && rho < 0.5 {
+			t.Errorf("instructions of an emulator have another order in flash: %v", rho)
+		}
+	})
 }
 
 // TestFlashArgumentsShareFirmware measures candidates with an input in flash, and one that writes to it.
 func TestFlashArgumentsShareFirmware(t *testing.T) {
-	for _, board := range drawn.Of(t, "flash arguments", []string{"host", "mps2_an385", "netduinoplus2"}, 1) {
-		t.Run(board, func(t *testing.T) {
-			r, _ := opened(t, tune.Options{}, board)
-			images := map[string]bool{}
-			for i, c := range append(goods(3), operator("writes", right+"*(volatile int32_t*)in = 7;")) {
-				if i > 0 {
-					c.Args = slices.Clone(c.Args)
-					c.Args[0].Flash = true
-				}
-				result := measured(t, r, c)
-				if (result.Failure != nil) != (c.ID == "writes") {
-					t.Errorf("%s: %+v", c.ID, result.Failure)
-				}
-				images[result.Image] = true
+	onOneOf(t, "flash arguments", []string{"host", "mps2_an385", "netduinoplus2"}, func(t *testing.T, board string) {
+		r, _ := opened(t, tune.Options{}, board)
+		images := map[string]bool{}
+		for i, c := range append(goods(3), operator("writes", right+"*(volatile int32_t*)in = 7;")) {
+			if i > 0 {
+				c.Args = slices.Clone(c.Args)
+				c.Args[0].Flash = true
 			}
-			if len(images) != 2 {
-				t.Errorf("images %v", images)
+			result := measured(t, r, c)
+			if (result.Failure != nil) != (c.ID == "writes") {
+				t.Errorf("%s: %+v", c.ID, result.Failure)
 			}
-		})
-	}
+			images[result.Image] = true
+		}
+		if len(images) != 2 {
+			t.Errorf("images %v", images)
+		}
+	})
 }
 
 // TestCorrelationOfFixedOrder correlates times whose rank correlation is 0.8.
@@ -315,8 +331,7 @@ func TestReproduceRepeatsResult(t *testing.T) {
 	r, dir := opened(t, tune.Options{Samples: 2}, "mps2_an385")
 	measured(t, r, operator("one", right))
 	measured(t, r, operator("wrong", "out[0] = 1;"))
-	_, err := r.Confirm(t.Context(), 1)
-	must(t, err)
+	confirm(t, r, 1)
 	for _, id := range drawn.Of(t, "IDs", []string{"one", "on…", "wrong", "wro", "one@flash"}, 2) {
 		t.Run(id, func(t *testing.T) {
 			was, is, err := tune.Reproduce(t.Context(), dir, id, desk(t), "", tune.Options{})
@@ -337,21 +352,18 @@ func TestReproduceRepeatsResult(t *testing.T) {
 
 // TestSameTimeInFlash measures a candidate that clears memory: it calls the same function in RAM and in flash.
 func TestSameTimeInFlash(t *testing.T) {
-	for _, board := range drawn.Of(t, "same time", []string{"mps2_an385", "qemu_riscv32"}, 1) {
-		t.Run(board, func(t *testing.T) {
-			r, _ := opened(t, tune.Options{}, board)
-			was := measured(t, r, operator("clears",
-				"static char all[4000]; __builtin_memset(all, in[0], sizeof all - in[1]); if (all[7] == 1) {"+right+"}"))
-			is, err := r.Confirm(t.Context(), 1)
-			must(t, err)
-			if was.Time == nil || len(is) != 1 || is[0].Time == nil {
-				t.Fatalf("%+v, %+v", was.Failure, is)
-			}
-			if a, b := was.Time.Median, is[0].Time.Median; math.Abs(a-b) > 0.01*a {
-				t.Errorf("%g s in RAM, %g s in flash", a, b)
-			}
-		})
-	}
+	onOneOf(t, "same time", []string{"mps2_an385", "qemu_riscv32"}, func(t *testing.T, board string) {
+		r, _ := opened(t, tune.Options{}, board)
+		was := measured(t, r, operator("clears",
+			"static char all[4000]; __builtin_memset(all, in[0], sizeof all - in[1]); if (all[7] == 1) {"+right+"}"))
+		is := confirm(t, r, 1)
+		if was.Time == nil || len(is) != 1 || is[0].Time == nil {
+			t.Fatalf("%+v, %+v", was.Failure, is)
+		}
+		if a, b := was.Time.Median, is[0].Time.Median; math.Abs(a-b) > 0.01*a {
+			t.Errorf("%g s in RAM, %g s in flash", a, b)
+		}
+	})
 }
 
 // TestClang: Clang is the host's compiler, and names the linker's words otherwise than GCC.

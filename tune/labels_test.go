@@ -108,8 +108,7 @@ func TestTwinIsConfirmedAfterLeaveOut(t *testing.T) {
 	r = openedIn(t, dir, tune.Options{}, "host")
 	must(t, r.LeaveOut(func(c tune.Candidate) bool { return c.ID == "a" }))
 	measured(t, r, twin)
-	confirmed, err := r.Confirm(t.Context(), 1)
-	must(t, err)
+	confirmed := confirm(t, r, 1)
 	must(t, r.Close())
 	if len(confirmed) != 1 || confirmed[0].Confirms != "b" {
 		t.Errorf("confirmed %+v", confirmed)

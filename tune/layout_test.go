@@ -5,7 +5,6 @@ package tune_test
 import (
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,31 +19,27 @@ import (
 // TestSmallBoardsNeedNoOptions measures and confirms candidates on boards with little RAM. On stm32vldiscovery, where
 // firmware leaves no RAM for a window, only small candidates fit.
 func TestSmallBoardsNeedNoOptions(t *testing.T) {
-	for _, board := range drawn.Of(t, "small boards", []string{"microbit", "sifive_e", "stm32vldiscovery"}, 1) {
-		t.Run(board, func(t *testing.T) {
-			r, _ := opened(t, tune.Options{}, board)
-			good, tier := matmuls(t)[:4], tune.RAM
-			if board == "stm32vldiscovery" {
-				good, tier = goods(3), tune.Image
-				wantFailure(t, measured(t, r, matmuls(t)[0]), failure.DoesNotFit,
-					"; the arena has 3 KiB, and cannot have more: an arena of 4 KiB fits with stack_bytes=")
+	onOneOf(t, "small boards", []string{"microbit", "sifive_e", "stm32vldiscovery"}, func(t *testing.T, board string) {
+		r, _ := opened(t, tune.Options{}, board)
+		good, tier := matmuls(t)[:4], tune.RAM
+		if board == "stm32vldiscovery" {
+			good, tier = goods(3), tune.Image
+			wantFailure(t, measured(t, r, matmuls(t)[0]), failure.DoesNotFit,
+				"; the arena has 3 KiB, and cannot have more: an arena of 4 KiB fits with stack_bytes=")
+		}
+		for _, result := range measureAll(t, r, good) {
+			if result.Failure != nil || result.Tier != tier {
+				t.Errorf("%s: %s, %+v", result.ID, result.Tier, result.Failure)
 			}
-			for result, err := range r.All(t.Context(), slices.Values(good)) {
-				must(t, err)
-				if result.Failure != nil || result.Tier != tier {
-					t.Errorf("%s: %s, %+v", result.ID, result.Tier, result.Failure)
-				}
-			}
-			if tier != tune.RAM {
-				return
-			}
-			confirmed, err := r.Confirm(t.Context(), 1)
-			must(t, err)
-			if len(confirmed) != 1 || confirmed[0].Failure != nil || confirmed[0].Tier == tune.RAM {
-				t.Errorf("confirmed %+v", confirmed)
-			}
-		})
-	}
+		}
+		if tier != tune.RAM {
+			return
+		}
+		confirmed := confirm(t, r, 1)
+		if len(confirmed) != 1 || confirmed[0].Failure != nil || confirmed[0].Tier == tune.RAM {
+			t.Errorf("confirmed %+v", confirmed)
+		}
+	})
 }
 
 // argument returns a tensor of so many bytes.
@@ -55,49 +50,47 @@ func argument(bytes int64) tune.Arg {
 // TestArenaGrows measures candidates whose arguments or workspace need more than the board's own arena. What no arena
 // can hold, or not the one in an option, is the candidate's failure.
 func TestArenaGrows(t *testing.T) {
-	for _, board := range drawn.Of(t, "arena grows", []string{"mps2_an386", "host"}, 1) {
-		t.Run(board, func(t *testing.T) {
-			b, err := boards.Find(board, nil)
-			must(t, err)
-			more := int64(b.ArenaKiB)*1024 + 5
-			candidates := func() []tune.Candidate {
-				wide, hungry := operator("wide", right+"volatile int k = 1; (void)k;"), operator("hungry", `
+	onOneOf(t, "arena grows", []string{"mps2_an386", "host"}, func(t *testing.T, board string) {
+		b, err := boards.Find(board, nil)
+		must(t, err)
+		more := int64(b.ArenaKiB)*1024 + 5
+		candidates := func() []tune.Candidate {
+			wide, hungry := operator("wide", right+"volatile int k = 1; (void)k;"), operator("hungry", `
   void* all = TVMBackendAllocWorkspace(kDLCPU, 0, `+strconv.FormatInt(more, 10)+`, kDLInt, 8);
   if (all == 0) return -1;
   TVMBackendFreeWorkspace(kDLCPU, 0, all);
 `+right)
-				wide.Args = append(wide.Args, argument(more))
-				after := operator("after", right+"volatile int k; (void)k;")
-				return []tune.Candidate{operator("before", right), hungry, wide, after}
+			wide.Args = append(wide.Args, argument(more))
+			after := operator("after", right+"volatile int k; (void)k;")
+			return []tune.Candidate{operator("before", right), hungry, wide, after}
+		}
+		var built []string
+		r, _ := opened(t, tune.Options{OnEvent: on("building firmware", func(e tune.Event) {
+			built = append(built, e.Text)
+		})}, board)
+		for _, c := range candidates() {
+			result := measured(t, r, c)
+			if result.Failure != nil || result.Tier != tune.RAM {
+				t.Errorf("%s: %s, %+v", result.ID, result.Tier, result.Failure)
 			}
-			var built []string
-			r, _ := opened(t, tune.Options{OnEvent: on("building firmware", func(e tune.Event) {
-				built = append(built, e.Text)
-			})}, board)
-			for _, c := range candidates() {
-				result := measured(t, r, c)
-				if result.Failure != nil || result.Tier != tune.RAM {
-					t.Errorf("%s: %s, %+v", result.ID, result.Tier, result.Failure)
-				}
+		}
+		if len(built) != 1 {
+			t.Errorf("built %q", built)
+		}
+		if len(b.Memory) > 0 { // a process has room for it
+			huge := operator("huge", right+"volatile int k = 2; (void)k;")
+			huge.Args = append(huge.Args, argument(1<<28))
+			wantFailure(t, measured(t, r, huge), failure.DoesNotFit, "arguments of 26843")
+		}
+		fixed, _ := opened(t, tune.Options{Memory: map[string]boards.Options{board: {ArenaKiB: b.ArenaKiB}}}, board)
+		for i, c := range candidates() {
+			if result := measured(t, fixed, c); i == 0 || i == 3 {
+				wantFailure(t, result, "")
+			} else {
+				wantFailure(t, result, failure.DoesNotFit, "the option arena_kib of board ")
 			}
-			if len(built) != 1 {
-				t.Errorf("built %q", built)
-			}
-			if len(b.Memory) > 0 { // a process has room for it
-				huge := operator("huge", right+"volatile int k = 2; (void)k;")
-				huge.Args = append(huge.Args, argument(1<<28))
-				wantFailure(t, measured(t, r, huge), failure.DoesNotFit, "arguments of 26843")
-			}
-			fixed, _ := opened(t, tune.Options{Memory: map[string]boards.Options{board: {ArenaKiB: b.ArenaKiB}}}, board)
-			for i, c := range candidates() {
-				if result := measured(t, fixed, c); i == 0 || i == 3 {
-					wantFailure(t, result, "")
-				} else {
-					wantFailure(t, result, failure.DoesNotFit, "the option arena_kib of board ")
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // TestBoardsHaveOptionsOfTheirOwn generates firmware for two boards with different options.

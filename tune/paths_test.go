@@ -41,8 +41,7 @@ func TestRelativePathsSurviveChdir(t *testing.T) {
 			c.Operators.Files[0].Data = append([]byte("#include <two.h>\n"), c.Operators.Files[0].Data...)
 			result := measured(t, r, c)
 			wantFailure(t, result, "")
-			confirmed, err := r.Confirm(t.Context(), 1)
-			must(t, err)
+			confirmed := confirm(t, r, 1)
 			if len(confirmed) != 1 || confirmed[0].Failure != nil {
 				t.Fatalf("%+v, %+v", confirmed, confirmed[0].Failure)
 			}

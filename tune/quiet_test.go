@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -52,14 +51,12 @@ func TestNoCompilerRunsDuringMeasurements(t *testing.T) {
 	r, _ := opened(t, tune.Options{
 		Builder: &project.Builder{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}, Samples: 10,
 	}, "host", "host")
-	for result, err := range r.All(t.Context(), slices.Values(watching(n, running, disturbed, calls))) {
-		must(t, err)
+	for _, result := range measureAll(t, r, watching(n, running, disturbed, calls)) {
 		if result.Failure != nil {
 			t.Fatalf("%s: %+v", result.ID, result.Failure)
 		}
 	}
-	_, err := r.Confirm(t.Context(), 2)
-	must(t, err)
+	confirm(t, r, 2)
 	if data, err := os.ReadFile(calls); strings.Count(string(data), "\n") < n {
 		t.Errorf("not every candidate was called: %q, %v", data, err)
 	}

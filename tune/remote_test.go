@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,7 +22,6 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/trackertest"
 	"github.com/boardsmith/boardsmith/serve"
 	"github.com/boardsmith/boardsmith/tune"
@@ -96,18 +94,6 @@ func remoteRun(t *testing.T, o tune.Options, remotes ...tune.Remote) *tune.Run {
 	return run
 }
 
-// measureAll measures candidates at once and returns the results by ID.
-func measureAll(t *testing.T, run *tune.Run, all []tune.Candidate) map[string]tune.Result {
-	t.Helper()
-	ctx := testkit.Context(t)
-	results := map[string]tune.Result{}
-	for r, err := range run.All(ctx, slices.Values(all)) {
-		must(t, err)
-		results[r.ID] = r
-	}
-	return results
-}
-
 // TestRemoteBoards measures on a process and on an emulated board of other processes, as on local ones.
 func TestRemoteBoards(t *testing.T) {
 	k := trackertest.Start(t)
@@ -131,19 +117,21 @@ func TestRemoteBoards(t *testing.T) {
 	machine, err := os.Hostname()
 	must(t, err)
 	results := measureAll(t, run, all)
-	for _, c := range all {
-		r, id := results[c.ID], strings.TrimSuffix(c.ID, "@"+c.Kind)
+	if len(results) != len(all) {
+		t.Errorf("%d results of %d candidates", len(results), len(all))
+	}
+	for _, r := range results {
+		id, kind, _ := strings.Cut(r.ID, "@")
 		wantFailure(t, r, classes[id])
-		if want := map[string]string{"host": "bench", "mps2_an386": "m4"}[c.Kind] + "@" + machine + ":"; !strings.HasPrefix(
-			r.Board, want) {
-			t.Errorf("%s was measured on %q, want %s…", c.ID, r.Board, want)
+		want := map[string]string{"host": "bench", "mps2_an386": "m4"}[kind] + "@" + machine + ":"
+		if !strings.HasPrefix(r.Board, want) {
+			t.Errorf("%s was measured on %q, want %s…", r.ID, r.Board, want)
 		}
 		if id == "crash" {
 			wantFailure(t, r, failure.Fault, "twice.c:")
 		}
 	}
-	confirmed, err := run.Confirm(t.Context(), 1)
-	must(t, err)
+	confirmed := confirm(t, run, 1)
 	for _, r := range confirmed {
 		if r.Failure != nil || r.Tier == tune.RAM {
 			t.Errorf("%s: tier %s: %v", r.ID, r.Tier, r.Failure)
@@ -178,16 +166,13 @@ func TestRemoteFlash(t *testing.T) {
 	<-joined
 	run := remoteRun(t, tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 4}}},
 		tune.Remote{Tracker: k.Address(), Key: "chip", Board: "netduinoplus2"})
-	results := measureAll(t, run, []tune.Candidate{
-		operator("right", right), large("large", 5000), operator("crash", "*(volatile int*)0 = 1;"+right),
-	})
-	if r := results["right"]; r.Failure != nil || r.Tier != tune.RAM {
+	if r := measured(t, run, operator("right", right)); r.Failure != nil || r.Tier != tune.RAM {
 		t.Errorf("%s: %v", r.Tier, r.Failure)
 	}
-	if r := results["large"]; r.Failure != nil || r.Tier != tune.Sectors {
+	if r := measured(t, run, large("large", 5000)); r.Failure != nil || r.Tier != tune.Sectors {
 		t.Errorf("in flash: %s, %s: %v", r.Tier, r.Reason, r.Failure)
 	}
-	wantFailure(t, results["crash"], failure.Fault)
+	wantFailure(t, measured(t, run, operator("crash", "*(volatile int*)0 = 1;"+right)), failure.Fault)
 	wear, err := own.Wear()
 	must(t, err)
 	if len(wear) != 1 || wear[0].Board != "netduinoplus2" || len(wear[0].Sectors) == 0 {

@@ -180,11 +180,9 @@ func TestNewContentOfIDIsMeasured(t *testing.T) {
 			t.Errorf("%d: another source is kept", i)
 		}
 	}
-	first, err := r.Confirm(t.Context(), 1)
-	must(t, err)
+	first := confirm(t, r, 1)
 	measured(t, r, operator("one", right+"volatile int k = 1; (void)k;"))
-	second, err := r.Confirm(t.Context(), 1)
-	must(t, err)
+	second := confirm(t, r, 1)
 	if len(first) != 1 || len(second) != 1 || first[0].Content == second[0].Content {
 		t.Errorf("confirmed %+v, then %+v", first, second)
 	}
@@ -232,8 +230,7 @@ func TestFirmwareThatDoesNotStartBlamesOneCandidate(t *testing.T) {
 	bad.Operators.Files[0].Data = append(bad.Operators.Files[0].Data,
 		"\n__attribute__((constructor)) static void stop(void) { for (;;) { __asm__ volatile(\"wfi\"); } }\n"...)
 	cs := []tune.Candidate{large("a", 5000), bad, large("b", 6000), operator("small", right)}
-	for result, err := range r.All(t.Context(), slices.Values(cs)) {
-		must(t, err)
+	for _, result := range measureAll(t, r, cs) {
 		if f := result.Failure; (f != nil) != (result.ID == "bad") || f != nil && f.Blame != tune.BlameCandidate {
 			t.Errorf("%s: %+v", result.ID, f)
 		}

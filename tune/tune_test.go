@@ -112,32 +112,29 @@ func TestEachFailureHasItsClass(t *testing.T) {
 		"stack overflows": {"volatile char deep[1 << 24]; deep[0] = 1; deep[in[0]] = 2; out[0] = deep[1]; for (long i = " +
 			"0; i < (1 << 24); i += 64) deep[i] = 1;", failure.Fault},
 	}
-	for _, board := range drawn.Of(t, "failures", []string{"host", "mps2_an385"}, 1) {
-		t.Run(board, func(t *testing.T) {
-			var cs []tune.Candidate
-			for _, name := range drawn.Of(t, "bad candidates", slices.Sorted(maps.Keys(bad)), 4) {
-				if name == "too large" && board == "host" {
-					continue // a process has room for it
-				}
-				cs = append(cs, operator(name, bad[name].body),
-					operator("good after "+name, right+fmt.Sprintf("volatile int k = %d; (void)k;", len(cs))))
+	onOneOf(t, "failures", []string{"host", "mps2_an385"}, func(t *testing.T, board string) {
+		var cs []tune.Candidate
+		for _, name := range drawn.Of(t, "bad candidates", slices.Sorted(maps.Keys(bad)), 4) {
+			if name == "too large" && board == "host" {
+				continue // a process has room for it
 			}
-			reference := operator("reference", right)
-			r, _ := opened(t, tune.Options{Reference: &reference, CallTimeout: time.Second, Every: 5, Drift: 1000}, board, board)
-			seen := 0
-			for result, err := range r.All(t.Context(), slices.Values(cs)) {
-				must(t, err)
-				seen++
-				wantFailure(t, result, bad[result.ID].want)
-				if result.ID == "crashes" {
-					wantFailure(t, result, failure.Fault, "in twice at twice.c:7")
-				}
+			cs = append(cs, operator(name, bad[name].body),
+				operator("good after "+name, right+fmt.Sprintf("volatile int k = %d; (void)k;", len(cs))))
+		}
+		reference := operator("reference", right)
+		r, _ := opened(t, tune.Options{Reference: &reference, CallTimeout: time.Second, Every: 5, Drift: 1000}, board, board)
+		seen := 0
+		for _, result := range measureAll(t, r, cs) {
+			seen++
+			wantFailure(t, result, bad[result.ID].want)
+			if result.ID == "crashes" {
+				wantFailure(t, result, failure.Fault, "in twice at twice.c:7")
 			}
-			if kept := len(results(t, r)); seen != len(cs) || kept != len(cs) {
-				t.Errorf("%d results, %d kept, of %d candidates", seen, kept, len(cs))
-			}
-		})
-	}
+		}
+		if kept := len(results(t, r)); seen != len(cs) || kept != len(cs) {
+			t.Errorf("%d results, %d kept, of %d candidates", seen, kept, len(cs))
+		}
+	})
 }
 
 // TestSeededInputIsRestored measures candidates whose input has a seed, after one that changes it.
@@ -265,47 +262,44 @@ func TestChild(t *testing.T) {
 // TestSchedulesWriteFlashOnce measures schedules of one matrix multiplication in two runs, in which an emulator counts
 // the same instructions. There are 32, of which a plain run takes 8.
 func TestSchedulesWriteFlashOnce(t *testing.T) {
-	for _, board := range drawn.Of(t, "matmul",
-		[]string{"host", "mps2_an385", "mps2_an500", "qemu_riscv32", "netduinoplus2"}, 1) {
-		t.Run(board, func(t *testing.T) {
-			cs := matmuls(t)
-			cs = cs[:drawn.Count(8, len(cs))]
-			d := desk(t)
-			var times [2]map[string][]float64
-			for i := range times {
-				r, err := tune.OpenRun(t.Context(), t.TempDir(), d, []string{board}, tune.Options{Reference: &cs[0]})
-				must(t, err)
-				times[i] = map[string][]float64{}
-				for result, err := range r.All(t.Context(), slices.Values(cs)) {
-					must(t, err)
-					if result.Failure != nil || result.Tier != tune.RAM {
-						t.Errorf("%s: %s, %+v", result.ID, result.Tier, result.Failure)
-						continue
-					}
-					times[i][result.ID] = result.Samples
-				}
-				must(t, r.Close())
-			}
-			if len(times[0]) != len(cs) {
-				t.Errorf("%d times", len(times[0]))
-			}
-			for id := range times[0] {
-				if board != "host" && !slices.Equal(times[0][id], times[1][id]) {
-					t.Errorf("%s: %v, then %v", id, times[0][id], times[1][id])
-				}
-			}
-			wear, err := d.Wear()
+	boards := []string{"host", "mps2_an385", "mps2_an500", "qemu_riscv32", "netduinoplus2"}
+	onOneOf(t, "matmul", boards, func(t *testing.T, board string) {
+		cs := matmuls(t)
+		cs = cs[:drawn.Count(8, len(cs))]
+		d := desk(t)
+		var times [2]map[string][]float64
+		for i := range times {
+			r, err := tune.OpenRun(t.Context(), t.TempDir(), d, []string{board}, tune.Options{Reference: &cs[0]})
 			must(t, err)
-			for _, w := range wear {
-				if w.Flashes != 1 {
-					t.Errorf("%s: flashed %d times", w.Device, w.Flashes)
+			times[i] = map[string][]float64{}
+			for _, result := range measureAll(t, r, cs) {
+				if result.Failure != nil || result.Tier != tune.RAM {
+					t.Errorf("%s: %s, %+v", result.ID, result.Tier, result.Failure)
+					continue
 				}
+				times[i][result.ID] = result.Samples
 			}
-			if (board == "netduinoplus2") != (len(wear) == 1) {
-				t.Errorf("%d devices with flash", len(wear))
+			must(t, r.Close())
+		}
+		if len(times[0]) != len(cs) {
+			t.Errorf("%d times", len(times[0]))
+		}
+		for id := range times[0] {
+			if board != "host" && !slices.Equal(times[0][id], times[1][id]) {
+				t.Errorf("%s: %v, then %v", id, times[0][id], times[1][id])
 			}
-		})
-	}
+		}
+		wear, err := d.Wear()
+		must(t, err)
+		for _, w := range wear {
+			if w.Flashes != 1 {
+				t.Errorf("%s: flashed %d times", w.Device, w.Flashes)
+			}
+		}
+		if (board == "netduinoplus2") != (len(wear) == 1) {
+			t.Errorf("%d devices with flash", len(wear))
+		}
+	})
 }
 
 // slowWhile returns a reference that is slow while a file exists.
