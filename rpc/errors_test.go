@@ -14,27 +14,6 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// A device's own error leaves the session as it was.
-func TestDeviceErrorKeepsSession(t *testing.T) {
-	ctx := testkit.Context(t)
-	s := open(t, device(), nil)
-	f := global(t, s, "fail")
-	for range 3 {
-		_, err := f.Call(ctx)
-		var e *rpc.DeviceError
-		if !errors.As(err, &e) || e.Message != "boom" || err.Error() != "calling fail: device: boom" {
-			t.Errorf("got %v", err)
-		}
-	}
-	_, err := s.Empty(ctx, i8, []int64{1 << 28})
-	wantError(t, err, failure.DoesNotFit)
-	_, err = s.Empty(ctx, i8, []int64{-1})
-	wantError(t, err, failure.Config)
-	if err := ping(ctx, s); err != nil {
-		t.Error(err)
-	}
-}
-
 // If the device has too little memory, the advice is to give it more; if a request was damaged, to check the link.
 func TestDeviceErrorAdvice(t *testing.T) {
 	for message, want := range map[string]failure.Class{

@@ -87,6 +87,7 @@ func startFirmware(t testing.TB, path string) *transport.Process {
 	return p
 }
 
+// Firmware runs and times operators, and its errors leave the session as it was.
 func TestFirmwareRunsOperators(t *testing.T) {
 	ctx := testkit.Context(t)
 	s := session(t, firmware(t), rpc.Options{})
@@ -115,6 +116,8 @@ func TestFirmwareRunsOperators(t *testing.T) {
 	}
 	_, err := s.Empty(ctx, i8, []int64{100 << 20})
 	wantError(t, err, failure.DoesNotFit)
+	_, err = s.Empty(ctx, i8, []int64{-1})
+	wantError(t, err, failure.Config)
 	_, err = negate.Call(ctx, random(5000))
 	wantError(t, err, failure.DoesNotFit)
 	samples := valueOf[[]float64](t)(m.Time(ctx, "count", rpc.TimeOptions{Number: 5, Repeat: 3}))
