@@ -81,18 +81,6 @@ func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
 	}
 }
 
-// A cache that is filled sweeps itself.
-func TestLimit(t *testing.T) {
-	c := New(t.TempDir(), Options{Limit: 100 << 10})
-	for n := range 2 * sweepEvery {
-		must(t, c.Put(key(n), []tarfile.File{{Name: "f", Data: make([]byte, 4<<10)}}))
-	}
-	all, err := c.List()
-	if err != nil || len(all) > 100/4+sweepEvery {
-		t.Errorf("%d entries, %v", len(all), err)
-	}
-}
-
 // Every sweepEvery-th stored entry starts a sweep, even if each is stored through another Cache value.
 func TestSweepsAreRare(t *testing.T) {
 	dir := t.TempDir()

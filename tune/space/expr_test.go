@@ -33,16 +33,10 @@ func TestConditions(t *testing.T) {
 		{"a / b == -3", -7, 2, 0, "true"},
 		{"a < b && b < c", 1, 2, 3, "true"},
 		{"!(a <= b) || a != b", 1, 1, 0, "false"},
-		{"a == 1 || b == 1 && c == 1", 1, 0, 0, "true"},
 		{"a / b == 1", 1, 0, 0, ""},
 		{"b == 0 || a / b == 1", 1, 0, 0, "true"},
 		{"b != 0 && a / b == 1", 1, 0, 0, "false"},
 		{"a + b > 0", top, 1, 0, ""},
-		{"a - b > 0", math.MinInt64, 1, 0, ""},
-		{"-a > 0", math.MinInt64, 0, 0, ""},
-		{"a * b > 0", math.MinInt64, -1, 0, ""},
-		{"a / b > 0", math.MinInt64, -1, 0, ""},
-		{"a % b == 0", math.MinInt64, -1, 0, ""},
 	} {
 		space := abc(c.a, c.b, c.c)
 		condition, err := space.parseCondition(c.text)
@@ -100,6 +94,9 @@ func FuzzCondition(f *testing.F) {
 		"a * a * a * a > b", "a % -3 == b % c", "9223372036854775807 + a > b - 9223372036854775807",
 	} {
 		f.Add(text, int64(-3), int64(7), int64(0))
+	}
+	for _, text := range []string{"a - 1 > 0", "-a > 0", "a * b > 0", "a / b > 0", "a % b == 0"} {
+		f.Add(text, int64(math.MinInt64), int64(-1), int64(0))
 	}
 	f.Fuzz(func(t *testing.T, text string, a, b, c int64) {
 		space := abc(a, b, c)
