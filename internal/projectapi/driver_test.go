@@ -37,40 +37,27 @@ type client struct {
 // small environment. The server ends with the test.
 func started(t *testing.T, dir string, env ...string) *client {
 	t.Helper()
-	path, script := filepath.Join(dir, launcherFile), filepath.Join(dir, ownServer)
+	path, script := filepath.Join(dir, "launch_microtvm_api_server.sh"), filepath.Join(dir, "microtvm_api_server.py")
 	if _, err := os.Stat(path); err != nil {
 		path = os.Getenv(tvmVariable) // TVM's own server has no launcher
 	}
-	theirs, ours, err := pipes()
+	read, requests, err := os.Pipe()
+	must(t, err)
+	replies, write, err := os.Pipe()
 	must(t, err)
 	running, stop := context.WithCancel(context.Background())
-	c := &client{requests: ours[0], replies: bufio.NewReader(ours[1]), stop: stop, ended: make(chan struct{})}
+	c := &client{requests: requests, replies: bufio.NewReader(replies), stop: stop, ended: make(chan struct{})}
 	go func() {
 		defer close(c.ended)
 		_ = command.Command{
-			Path: path, Args: []string{script, "--read-fd", "3", "--write-fd", "4"}, Dir: dir, Env: env, Files: theirs,
+			Path: path, Args: []string{script, "--read-fd", "3", "--write-fd", "4"}, Dir: dir, Env: env,
+			Files: []*os.File{read, write},
 		}.Run(running) // a call fails if the server has ended
-		closeAll(theirs)
+		_ = errors.Join(read.Close(), write.Close())
 	}()
 	t.Cleanup(func() { must(t, c.Close()) })
 	must(t, c.call("server_info_query", map[string]any{"tvm_version": "0.14.0"}, &c.Info))
 	return c
-}
-
-// pipes returns the ends of two pipes: theirs reads requests and writes replies, ours the reverse.
-func pipes() (theirs, ours []*os.File, err error) {
-	r1, w1, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	r2, w2, err := os.Pipe()
-	return []*os.File{r1, w2}, []*os.File{w1, r2}, err
-}
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		_ = f.Close()
-	}
 }
 
 // Close ends the server: it sees the end of its requests, and is killed after some seconds.

@@ -36,9 +36,7 @@ func TestMain(m *testing.M) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	dir, err := os.Getwd()
-	if to, ok := strings.CutPrefix(kind, recordKind); ok && err == nil {
-		err = record(dir, to, os.Args)
-	} else if err == nil {
+	if err == nil {
 		err = serveMethods(ctx, os.NewFile(3, "read"), os.NewFile(4, "write"), methodsOf(kind, dir))
 	}
 	if err != nil {

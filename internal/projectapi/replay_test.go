@@ -45,7 +45,9 @@ func TestSessionsOfTVM(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".jsonl.gz")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			repeatFile(t, file)
+			session, err := readSession(file)
+			must(t, err)
+			repeat(t, session, strings.TrimSuffix(file, ".jsonl.gz")+".tar.gz")
 		})
 	}
 }
