@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
+	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -139,22 +139,6 @@ func arrays(t *testing.T, path string) []ndarray.Named {
 	return all
 }
 
-// alike reports whether the values are equal, floats within 1e-5 · max(1, |expected|).
-func alike(got, want *ndarray.Array) bool {
-	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
-		return false
-	}
-	if want.DType.Code != ndarray.Float {
-		return got.Equal(want)
-	}
-	for i := range want.Len() {
-		if math.Abs(got.Float(i)-want.Float(i)) > 1e-5*math.Max(1, math.Abs(want.Float(i))) {
-			return false
-		}
-	}
-	return true
-}
-
 // runAll opens, sets inputs, runs twice, times and compares.
 func runAll(t *testing.T, path string) {
 	a, m := load(t, path)
@@ -186,9 +170,8 @@ func checkOutputs(t *testing.T, ctx context.Context, e executor.Executor, want [
 	}
 	for i, w := range want {
 		got, err := e.Output(ctx, i)
-		if err != nil || !alike(got, w.Array) {
-			t.Errorf("output %d is %v, %v, want %v", i, got, err, w.Array)
-		}
+		must(t, err)
+		must(t, measure.Rule{Abs: 1e-5, Rel: 1e-5}.Compare(got, w.Array))
 	}
 }
 

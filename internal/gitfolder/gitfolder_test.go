@@ -320,28 +320,21 @@ func TestUpdate(t *testing.T) {
 	r := newRepository(t)
 	first := r.write("one")
 	store := &Store{Dir: t.TempDir(), Pins: filepath.Join(t.TempDir(), "lock.json")}
-	ref, err := Parse(r.url() + "@main")
-	must(t, err)
-	old, commit, err := store.Update(t.Context(), ref)
-	if err != nil || old != "" || commit != first {
-		t.Errorf("first: %q, %q, %v", old, commit, err)
+	update := func(revision, wantOld, want string) {
+		t.Helper()
+		ref, err := Parse(r.url() + "@" + revision)
+		must(t, err)
+		old, commit, err := store.Update(t.Context(), ref)
+		if err != nil || old != wantOld || commit != want {
+			t.Errorf("%s: %q, %q, %v", revision, old, commit, err)
+		}
 	}
+	update("main", "", first)
 	second := r.write("two")
-	if f, err := store.Open(t.Context(), ref); err != nil || f.Commit != first {
-		t.Errorf("without an update: %v, %v", f, err)
-	}
-	old, commit, err = store.Update(t.Context(), ref)
-	if err != nil || old != first || commit != second {
-		t.Errorf("then: %q, %q, %v", old, commit, err)
-	}
-	if f, err := store.Open(t.Context(), ref); err != nil || f.Commit != second {
-		t.Errorf("after an update: %v, %v", f, err)
-	}
-	ref, err = Parse(r.url() + "@" + first)
-	must(t, err)
-	if old, commit, err := store.Update(t.Context(), ref); err != nil || old != first || commit != first {
-		t.Errorf("of a commit: %q, %q, %v", old, commit, err)
-	}
+	wantText(t, opened(t, store, r.url()+"@main"), "one")
+	update("main", first, second)
+	wantText(t, opened(t, store, r.url()+"@main"), "two")
+	update(first, first, first)
 }
 
 // TestUnknown: what is not there is named, with the next step, and nothing remains.

@@ -24,6 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -505,23 +506,23 @@ func TestStoreSurvivesCutLine(t *testing.T) {
 	}
 }
 
-// TestEndedContextIsInterrupted calls what takes a context with one that has ended.
-func TestEndedContextIsInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := Flags(ctx, t.TempDir(), &device.Desk{}, []string{"host"}, digits(t))
-	if failure.Of(err) != failure.Interrupted || !errors.Is(err, context.Canceled) {
-		t.Errorf("Flags: %v", err)
-	}
-	s := kernelSpace(t)
+// TestContexts calls what takes a context with one that has ended.
+func TestContexts(t *testing.T) {
+	s, n := kernelSpace(t), digits(t)
 	run, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, tune.Options{})
 	must(t, err)
 	defer func() { must(t, run.Close()) }()
-	for _, err := range Measure(ctx, run, s, s.Grid(), 3) {
-		if failure.Of(err) != failure.Interrupted || !errors.Is(err, context.Canceled) {
-			t.Errorf("Measure: %v", err)
-		}
-	}
+	failuretest.Ended(t, failuretest.Calls{
+		"Flags": func(ctx context.Context) error {
+			_, err := Flags(ctx, t.TempDir(), &device.Desk{}, []string{"host"}, n)
+			return err
+		},
+		"Measure": func(ctx context.Context) (err error) {
+			for _, err = range Measure(ctx, run, s, s.Grid(), 3) {
+			}
+			return err
+		},
+	})
 }
 
 // TestDisturbedTrials: a trial that interrupts disturbed is neither the fastest nor better than another one.
