@@ -105,28 +105,24 @@ func isReset(err error, detail string) bool {
 // TestResetWithoutRecord covers devices without a readable record.
 func TestResetWithoutRecord(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		d    *rpctest.Device
-		want string
+		name   string
+		change func(*rpctest.Device)
+		want   string
 	}{
-		{"no record", faulty(nil), "it has no fault record"},
-		{"damaged record", func() *rpctest.Device {
-			d := faulty(nil)
+		{"no record", func(*rpctest.Device) {}, "it has no fault record"},
+		{"damaged record", func(d *rpctest.Device) {
 			d.Module["bad"] = func(d *rpctest.Device, _ []tvmrpc.Value) ([]tvmrpc.Value, error) {
 				d.Reset([]byte("BFLT"))
 				return nil, nil
 			}
-			return d
-		}(), "fault record of 4 bytes"},
-		{"a firmware that keeps none", func() *rpctest.Device {
-			d := faulty(nil)
-			delete(d.Globals, "boardsmith.fault")
-			return d
-		}(), "it has no fault record"},
+		}, "fault record of 4 bytes"},
+		{"none is kept", func(d *rpctest.Device) { delete(d.Globals, "boardsmith.fault") }, "it has no fault record"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := testkit.Context(t)
-			s := opened(t, c.d, rpc.Options{})
+			d := faulty(nil)
+			c.change(d)
+			s := opened(t, d, rpc.Options{})
 			_, err := operator(t, s, "bad").Call(ctx)
 			wantError(t, err, failure.Fault, "fault record", c.want)
 			if _, err := s.SystemLib(ctx); err != nil {

@@ -319,7 +319,7 @@ func TestCredentials(t *testing.T) {
 		store := newStore(t)
 		f, err := open1(t, store, s.URL+"/kiln.git@main")
 		if want != "" {
-			wantStep(t, newStore(t), err, "", want)
+			wantStep(t, store, err, "", want)
 			continue
 		}
 		must(t, err)

@@ -165,7 +165,7 @@ func TestRemovedProject(t *testing.T) {
 		must(t, os.RemoveAll(remove))
 		err := p.do("build", nil)
 		wantError(t, err, "", "was removed")
-		if strings.Contains(err.Error(), "template") {
+		if err != nil && strings.Contains(err.Error(), "template") {
 			t.Errorf("without %s: %v", remove, err)
 		}
 	}
