@@ -383,7 +383,7 @@ func TestBadSets(t *testing.T) {
 			named("labels", bytesOf(bools, []int64{3}, 0, 1, 0)), []string{"labels are integers on one axis, not bool"},
 		},
 		"labels of floats":   {named("labels", floats([]int64{3}, 0, 1, 0)), []string{"the number of its class"}},
-		"labels on two axes": {named("labels", bytesOf(int8s, []int64{1, 2}, 0, 1)), []string{"on one axis"}},
+		"labels on two axes": {named("labels", bytesOf(int8s, []int64{2, 2}, 0, 1, 0, 1)), []string{"on one axis"}},
 		"both forms":         {named("x_0", scores(1, 2, 3)), []string{"another one of the same tensor"}},
 		"a numbered batch":   {named("x_0", threeInputs.Array), []string{"holds 3 samples"}},
 		"a gap":              {named("output0_1", scores(1, 2, 3)), []string{"number 0 is expected"}},

@@ -51,7 +51,10 @@ func serve(t testing.TB, d *rpctest.Device, link transport.Link) {
 func session(t testing.TB, link transport.Link, o rpc.Options) *rpc.Session {
 	t.Helper()
 	s, err := transport.Dial(testkit.Context(t), link, transport.SessionOptions{FrameGap: 50 * time.Millisecond})
-	must(t, err)
+	if err != nil {
+		_ = link.Close()
+		t.Fatal(err)
+	}
 	r := rpc.New(s, o)
 	t.Cleanup(func() { _ = r.Close(testkit.Context(t)) })
 	return r
