@@ -38,6 +38,7 @@ func TestParse(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"https://h.example/kiln":               "no revision",
+		"https://h.example/kiln@":              "no revision",
 		"https://user@h.example/kiln":          "no revision",
 		"git@h.example:kiln":                   "no revision",
 		"https://h.example/@v1":                "no repository",

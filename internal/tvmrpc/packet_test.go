@@ -164,6 +164,7 @@ func TestInvalidPacketIsProtocolError(t *testing.T) {
 	for name, s := range map[string]string{
 		"empty":               "",
 		"short length":        "04 00 00 00",
+		"length too small":    "03 00 00 00 00 00 00 00  01 00 00 00",
 		"length too great":    "05 00 00 00 00 00 00 00  01 00 00 00",
 		"length enormous":     "ff ff ff ff ff ff ff ff  01 00 00 00",
 		"short code":          "02 00 00 00 00 00 00 00  01 00",
