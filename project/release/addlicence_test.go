@@ -1,8 +1,6 @@
 package release
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/testkit"
@@ -13,11 +11,10 @@ import (
 // any, none is asserted. A missing file is an error.
 func TestAddLicence(t *testing.T) {
 	dir := t.TempDir()
-	testkit.Must(t, os.WriteFile(filepath.Join(dir, "a.c"), []byte("/* SPDX-License-Identifier: MIT OR 0BSD */\n"), 0o644))
-	testkit.Must(t, os.WriteFile(filepath.Join(dir, "b.c"), []byte("int b;\n"), 0o644))
-	testkit.Must(t, os.WriteFile(filepath.Join(dir, "blob.c"), []byte("char b[] = {1};\n"), 0o644))
-	beside := []byte("SPDX-License-Identifier: GPL-2.0-only\n")
-	testkit.Must(t, os.WriteFile(filepath.Join(dir, "blob.c.license"), beside, 0o644))
+	testkit.WriteFiles(t, dir, map[string]string{
+		"a.c": "/* SPDX-License-Identifier: MIT OR 0BSD */\n", "b.c": "int b;\n", "blob.c": "char b[] = {1};\n",
+		"blob.c.license": "SPDX-License-Identifier: GPL-2.0-only\n",
+	})
 	files, err := workdir.Open(dir)
 	testkit.Must(t, err)
 	defer files.Close()

@@ -3,7 +3,6 @@ package release_test
 import (
 	"bytes"
 	"encoding/json"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project/release"
@@ -22,9 +22,7 @@ func libraryOf(t *testing.T) *release.Release {
 	t.Helper()
 	b, err := boards.Find("mps2_an385", nil)
 	must(t, err)
-	if _, err := exec.LookPath(b.Toolchain.CC); err != nil {
-		t.Skip(err)
-	}
+	testkit.Need(t, b.Toolchain.CC)
 	c, err := cmodel.NewCompiler(t.Context(), b, boards.Options{OperatorOpt: "Os"})
 	must(t, err)
 	var codes []*cmodel.Code
@@ -56,15 +54,12 @@ func libraryOf(t *testing.T) *release.Release {
 // TestLibrary reads release.json and the bill of materials of a library.
 func TestLibrary(t *testing.T) {
 	r := libraryOf(t)
-	find := func(name string) []byte {
-		return r.Files[slices.IndexFunc(r.Files, func(f release.File) bool { return f.Name == name })].Data
-	}
 	var about struct {
 		Options []string
 		Models  []struct{ Name, Archive, Archive_SHA256 string }
 		Parts   []struct{ Kind, Name, Version, Licence string }
 	}
-	must(t, json.Unmarshal(find("release.json"), &about))
+	must(t, json.Unmarshal(fileOf(t, r, "release.json"), &about))
 	if !slices.Equal(about.Options, []string{"operator_opt=Os", "params=sine=ram"}) || len(about.Models) != 2 ||
 		about.Models[0].Name != "sine" || len(about.Models[1].Archive_SHA256) != 64 {
 		t.Errorf("%+v", about)
@@ -86,7 +81,8 @@ func TestLibrary(t *testing.T) {
 		t.Errorf("parts:\n%s\nwant:\n%s", strings.Join(parts, "\n"), strings.Join(want, "\n"))
 	}
 	var bom cyclonedx.BOM
-	err := cyclonedx.NewBOMDecoder(bytes.NewReader(find("sbom.cdx.json")), cyclonedx.BOMFileFormatJSON).Decode(&bom)
+	bill := bytes.NewReader(fileOf(t, r, "sbom.cdx.json"))
+	err := cyclonedx.NewBOMDecoder(bill, cyclonedx.BOMFileFormatJSON).Decode(&bom)
 	if err != nil || bom.Metadata.Component.Type != cyclonedx.ComponentTypeLibrary || len(*bom.Components) != 6 {
 		t.Errorf("%+v, %v", bom.Metadata, err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/project/release"
@@ -35,7 +36,7 @@ type aboutFile struct {
 	Licences []struct{ ID, File string }
 }
 
-// users are the files that a user adds to the project of TestUsersFiles, or changes there.
+// users are the files that a user adds to the project of TestUser, or changes there.
 var users = map[string]string{
 	"src/secret.c":               "/* Copyright ACME. Proprietary. */\nint acme_secret(void) { return 42; }\n",
 	"src/mit.c":                  "// SPDX-License-Identifier: MIT\nint acme_mit(void) { return 1; }\n",
@@ -49,27 +50,22 @@ var users = map[string]string{
 	"libraries/nn/LICENSES/a.md": "",
 }
 
-// usersRelease returns the release of standalone firmware for host with the files of users, made in dir.
-func usersRelease(t *testing.T, dir string) (*release.Release, string) {
+// usersRelease returns the release of standalone firmware for host with the files of users, its release.json, and the
+// name of a file of the template that the user edited.
+func usersRelease(t *testing.T) (*release.Release, aboutFile, string) {
 	t.Helper()
+	dir := t.TempDir()
 	if runtime.GOOS == "windows" {
 		t.Skip("the host board is a process of Linux")
 	}
-	write := func(root string) {
-		for name, text := range users {
-			file := filepath.Join(root, filepath.FromSlash(name))
-			writeFile(t, file, text)
-		}
-	}
-	write(dir)
+	testkit.WriteFiles(t, dir, users)
 	if _, err := exec.LookPath("git"); err == nil { // a library with a repository of its own
 		for _, args := range []string{"init -q", "add -A", "-c user.name=a -c user.email=a@b commit -qm m"} {
 			git := exec.Command("git", strings.Fields(args)...)
 			git.Dir = filepath.Join(dir, "libraries", "nn")
 			must(t, git.Run())
 		}
-		changed := filepath.Join(dir, "libraries", "nn", "nn.c")
-		writeFile(t, changed, users["libraries/nn/nn.c"]+"// changed\n")
+		writeFile(t, filepath.Join(dir, "libraries", "nn", "nn.c"), users["libraries/nn/nn.c"]+"// changed\n")
 	}
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{})}, Jobs: 2}
 	folder := filepath.Join(dir, "p")
@@ -83,8 +79,7 @@ func usersRelease(t *testing.T, dir string) (*release.Release, string) {
 		if strings.HasPrefix(name, "libraries/") {
 			continue
 		}
-		file := filepath.Join(folder, filepath.FromSlash(name))
-		writeFile(t, file, text)
+		writeFile(t, filepath.Join(folder, name), text)
 	}
 	sources, err := filepath.Glob(filepath.Join(folder, "src", "*.c"))
 	must(t, err)
@@ -106,14 +101,21 @@ func usersRelease(t *testing.T, dir string) (*release.Release, string) {
 	o.Boardsmith.Module, o.Boardsmith.Commit = "v0.1.0", strings.Repeat("a", 40)
 	r, err := release.Of(p, i, o)
 	must(t, err)
-	return r, edited
-}
-
-// TestUsersFiles: files that a user added or changed are a part of their own, with their own licence, and are listed.
-func TestUsersFiles(t *testing.T) {
-	r, edited := usersRelease(t, t.TempDir())
 	var about aboutFile
 	must(t, json.Unmarshal(fileOf(t, r, "release.json"), &about))
+	return r, about, edited
+}
+
+// TestUser checks a release with files of a user.
+func TestUser(t *testing.T) {
+	r, about, edited := usersRelease(t)
+	t.Run("files", func(t *testing.T) { checkUsersFiles(t, r, about, edited) })
+	t.Run("licences", func(t *testing.T) { checkLicenceTexts(t, r, about) })
+	t.Run("identities", func(t *testing.T) { checkIdentities(t, r, about) })
+}
+
+// checkUsersFiles: files that a user added or changed are a part of their own, with their own licence, and are listed.
+func checkUsersFiles(t *testing.T, r *release.Release, about aboutFile, edited string) {
 	got := map[string][]string{} // licence to files of the user
 	for _, p := range about.Parts {
 		if p.Kind != "user" {
@@ -144,11 +146,8 @@ func TestUsersFiles(t *testing.T) {
 	}
 }
 
-// TestLicenceTexts: every licence that a part names has its text, or its absence is stated.
-func TestLicenceTexts(t *testing.T) {
-	r, _ := usersRelease(t, t.TempDir())
-	var about aboutFile
-	must(t, json.Unmarshal(fileOf(t, r, "release.json"), &about))
+// checkLicenceTexts: every licence that a part names has its text, or its absence is stated.
+func checkLicenceTexts(t *testing.T, r *release.Release, about aboutFile) {
 	got := map[string]string{}
 	for _, l := range about.Licences {
 		got[l.ID] = l.File
@@ -172,11 +171,8 @@ func TestLicenceTexts(t *testing.T) {
 	}
 }
 
-// TestIdentities: the bill has a version and a package URL for each component that has one, boardsmith's among them.
-func TestIdentities(t *testing.T) {
-	r, _ := usersRelease(t, t.TempDir())
-	var about aboutFile
-	must(t, json.Unmarshal(fileOf(t, r, "release.json"), &about))
+// checkIdentities: the bill has a version and a package URL for each component that has one, boardsmith's among them.
+func checkIdentities(t *testing.T, r *release.Release, about aboutFile) {
 	if about.Product != "Kiln" || about.Version != "2.1" || about.Boardsmith.Version != "v0.1.0" ||
 		len(about.Boardsmith.Commit) != 40 {
 		t.Errorf("product %q %q by %+v", about.Product, about.Version, about.Boardsmith)
