@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
@@ -20,11 +21,7 @@ func copyRuntime(t *testing.T, name string) string {
 		must(t, os.CopyFS(filepath.Join(crt, folder), os.DirFS("../crt/"+folder)))
 	}
 	for _, file := range []string{"CMakeLists.txt", "Makefile", "boardsmith_crt-config.cmake"} {
-		text, err := os.ReadFile("../crt/" + file)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(crt, file), text, 0o644)
-		}
-		must(t, err)
+		testkit.WriteFile(t, filepath.Join(crt, file), readText(t, "../crt/"+file))
 	}
 	return crt
 }
@@ -81,11 +78,7 @@ func TestRuntimeAlone(t *testing.T) {
 // a space.
 func TestPkgConfig(t *testing.T) {
 	t.Parallel()
-	for _, tool := range []string{"pkg-config", "make", "cc"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(err)
-		}
-	}
+	testkit.Need(t, "pkg-config")
 	crt, dir := copyRuntime(t, "the crt"), filepath.Join(t.TempDir(), "my program")
 	must(t, os.CopyFS(dir, os.DirFS("../examples/crt-alone")))
 	runHere(t, "", "tar", "xzf", "../internal/testdata/archives/add.aot_packed.tar.gz", "-C", dir)
@@ -100,30 +93,25 @@ func TestPkgConfig(t *testing.T) {
 	}
 }
 
+// inFolder is a run of a program in a folder. It skips the test if the program is not installed.
+func inFolder(t *testing.T, dir string, argv []string) *exec.Cmd {
+	t.Helper()
+	testkit.Need(t, argv[0])
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	cmd.Dir = dir
+	return cmd
+}
+
 // runHere runs a program in a folder, and returns what it printed.
 func runHere(t *testing.T, dir string, argv ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
-	if cmd.Err != nil {
-		t.Skipf("%s is not installed", argv[0])
-	}
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
-	}
-	return string(out)
+	return testkit.Output(t, inFolder(t, dir, argv))
 }
 
 // failsHere runs a program in a folder, which must fail and print a text, between whatever spaces.
 func failsHere(t *testing.T, dir, text string, argv ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
-	if cmd.Err != nil {
-		t.Skipf("%s is not installed", argv[0])
-	}
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
+	out, err := inFolder(t, dir, argv).CombinedOutput()
 	if words := strings.Join(strings.Fields(string(out)), " "); err == nil || !strings.Contains(words, text) {
 		t.Errorf("%s: %v\n%s", strings.Join(argv, " "), err, out)
 	}

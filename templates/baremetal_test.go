@@ -17,6 +17,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -27,15 +28,11 @@ import (
 // byHand builds the template as it lies here, for this computer and with no model, and returns the program.
 func byHand(t *testing.T) string {
 	t.Helper()
-	if _, err := exec.LookPath("make"); err != nil {
-		t.Skip("make is not installed")
-	}
+	testkit.Need(t, "make")
 	build := t.TempDir()
 	cmd := exec.Command("make", "-j2", "-C", "baremetal", "CRT=../../crt", "SRC=../firmware", "MODEL="+t.TempDir(),
 		"BUILD="+build, "WERROR=-Werror")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-	}
+	testkit.Output(t, cmd)
 	return filepath.Join(build, "firmware.elf")
 }
 
@@ -58,11 +55,7 @@ void %[1]s_returns(void) { return 3; }
 // TestNewerCompiler builds a model and a source of the user's that a newer compiler would refuse by its own rules. That
 // the compiler does refuse them is shown by the same build with WERROR.
 func TestNewerCompiler(t *testing.T) {
-	for _, tool := range []string{"make", "gcc"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(tool + " is not installed")
-		}
-	}
+	testkit.Need(t, "make", "gcc")
 	crt, err := filepath.Abs("../crt")
 	must(t, err)
 	dir := t.TempDir()

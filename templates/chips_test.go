@@ -1,7 +1,7 @@
 package templates_test
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/internal/testkit"
@@ -53,34 +52,38 @@ var isDriver = regexp.MustCompile(`^port/(chip|uart)/`)
 // build compiles the board's chip and UART files, unchanged, with the model.
 func (f fakeBoard) build(t *testing.T, baud int) string {
 	t.Helper()
-	cc := os.Getenv("CC")
-	if cc == "" {
-		cc = "cc"
-	}
-	if _, err := exec.LookPath(cc); err != nil {
-		t.Skip("no C compiler for this computer: " + err.Error())
-	}
 	if runtime.GOOS != "linux" {
 		t.Skip("the models' DMA needs a program whose variables lie below 4 GiB; this is tried on Linux")
 	}
-	testkit.NoteFiles(t, "testdata/chips/*", "baremetal/port/*", "firmware/*.h")
 	b, err := boards.Find(f.board, nil)
 	must(t, err)
-	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "crt_config.h"), []byte(fakeConfig(b, baud)), 0o644))
-	program := filepath.Join(dir, "fake")
-	args := slices.Concat([]string{
-		"-std=c11", modelLevel(), "-g", "-no-pie", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror",
-		"-I" + dir, "-Itestdata/chips", "-Ibaremetal/port", "-Ifirmware", "-I../crt/include", "-include", "fake.h",
-	}, f.flags, []string{"-o", program, "testdata/chips/fake.c", "testdata/chips/" + f.model})
+	args := append(f.flags, "-std=c11", "-g", "-no-pie", "-Wconversion", "-Wshadow", "-Wundef",
+		"-Itestdata/chips", "-include", "fake.h", "testdata/chips/fake.c", "testdata/chips/"+f.model)
 	for _, s := range b.Sources {
 		if filepath.Ext(s.Name) == ".c" && isDriver.MatchString(s.Name) && !strings.HasSuffix(s.Name, "_boot.c") {
 			args = append(args, "baremetal/"+s.Name)
 		}
 	}
-	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s %s: %v\n%s", cc, strings.Join(args, " "), err, out)
-	}
+	return simulation(t, fakeConfig(b, baud), args...)
+}
+
+// sanitized are the flags of models that report undefined behaviour.
+var sanitized = []string{"-std=gnu11", "-fsanitize=undefined", "-fno-sanitize-recover=all"}
+
+// simulation compiles C for this computer with a crt_config.h, and returns the program.
+func simulation(t *testing.T, config string, args ...string) string {
+	t.Helper()
+	cc := cmp.Or(os.Getenv("CC"), "cc")
+	testkit.Need(t, cc)
+	testkit.NoteFiles(t, "testdata/*/*", "baremetal/port/*", "firmware/*")
+	dir := t.TempDir()
+	testkit.WriteFile(t, filepath.Join(dir, "crt_config.h"), config)
+	program := filepath.Join(dir, "sim")
+	args = append([]string{
+		modelLevel(), "-Wall", "-Wextra", "-Werror", "-I", dir, "-I", "firmware", "-I", "baremetal/port",
+		"-I", "../crt/include", "-o", program,
+	}, args...)
+	testkit.Output(t, exec.Command(cc, args...))
 	return program
 }
 
@@ -98,14 +101,8 @@ func fakeConfig(b *boards.Board, baud int) string {
 // runFake starts the program with conditions, and returns its output.
 func runFake(t *testing.T, program string, conditions ...string) map[string]string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, program, conditions...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %v\n%s", conditions, err, out)
-	}
 	said := map[string]string{}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(testkit.Output(t, exec.CommandContext(t.Context(), program, conditions...))) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if name == "breach" {
 			t.Errorf("%v: %s", conditions, value)
@@ -293,13 +290,9 @@ func TestWatchdogLimits(t *testing.T) {
 		"mimxrt1060_evk": {"1": "500", "64": "500", "100000": "128000"}, // half seconds
 		"nrf52840dk":     {"100000": "1048576"},
 	} {
-		i := slices.IndexFunc(fakeBoards, func(f fakeBoard) bool { return f.board == board })
-		program := fakeBoards[i].build(t, 115200)
+		program := fakeBoardOf(t, board).build(t, 115200)
 		for ms, want := range limits {
-			said := runFake(t, program, "after=power", "watchdog="+ms)
-			if got := saidNumber(t, said, "watchdog_ms"); strconv.Itoa(got) != want {
-				t.Errorf("%s: a watchdog of 0x%s ms bites after %d ms, want %s", board, ms, got, want)
-			}
+			expect(t, runFake(t, program, "after=power", "watchdog="+ms), map[string]string{"watchdog_ms": want})
 		}
 	}
 }

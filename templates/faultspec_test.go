@@ -2,10 +2,11 @@ package templates_test
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestFaultRecordSpec compares boardsmith.md, "The fault record", with the C that writes the record.
@@ -65,7 +66,5 @@ func TestDateMacros(t *testing.T) {
 
 func readText(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	must(t, err)
-	return string(text)
+	return string(testkit.ReadFile(t, name))
 }

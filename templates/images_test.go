@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -31,7 +31,7 @@ func built(t *testing.T, board string, options ...boards.Options) (image []byte,
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	model := filepath.Join(t.TempDir(), samples.Name)
-	must(t, os.WriteFile(model, samples.Archive(), 0o644))
+	testkit.WriteFile(t, model, string(samples.Archive()))
 	dir := filepath.Join(t.TempDir(), "p")
 	spec := project.Spec{Board: board, Model: model}
 	for _, o := range options {
@@ -43,8 +43,7 @@ func built(t *testing.T, board string, options ...boards.Options) (image []byte,
 	if _, err := p.Build(ctx); err != nil {
 		t.Fatal(err)
 	}
-	image, err = os.ReadFile(filepath.Join(dir, "build", "firmware.bin"))
-	must(t, err)
+	image = testkit.ReadFile(t, filepath.Join(dir, "build", "firmware.bin"))
 	return image, filepath.Join(dir, "build", "firmware.elf"), b
 }
 

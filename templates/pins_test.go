@@ -1,6 +1,7 @@
 package templates_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,7 +34,7 @@ func TestMeasurePin(t *testing.T) {
 		t.Run(board, func(t *testing.T) {
 			t.Parallel()
 			f := fakeBoardOf(t, board)
-			f.flags = append(f.flags[:len(f.flags):len(f.flags)], pinFlag(t, board, c.pin))
+			f.flags = append(slices.Clone(f.flags), pinFlag(t, board, c.pin))
 			conditions := []string{"after=power"}
 			for i, address := range strings.Fields(c.registers) {
 				conditions = append(conditions, "peek"+string(rune('1'+i))+"="+address)
@@ -44,32 +45,31 @@ func TestMeasurePin(t *testing.T) {
 		})
 	}
 	for board, c := range map[string]struct {
-		pin, model, registers string
-		flags                 []string
-		started, high, low    string
+		pin, model, registers, flags string
+		started, high, low           string
 	}{
 		// BSRR, MODER, OTYPER, OSPEEDR, PUPDR of the port, and the register of its clock
 		"nucleo_f746zg": {
 			"PB7", "sim_f.c", "40020418 40020400 40020404 40020408 4002040c 40023830",
-			[]string{"-DSIM_F7=1", "-DSIM_USART=3"},
+			stm32F7 + "3",
 			"800000 4000 0 4000 0 10000a", "80 4000 0 4000 0 10000a", "800000 4000 0 4000 0 10000a",
 		},
 		"nucleo_h743zi": {
-			"PE1", "sim_h7.c", "58021018 58021000 58021004 58021008 5802100c", nil,
+			"PE1", "sim_h7.c", "58021018 58021000 58021004 58021008 5802100c", "",
 			"20000 4 0 4 0", "2 4 0 4 0", "20000 4 0 4 0",
 		},
 		"nucleo_g474re": {
 			"PA5", "sim_l4_g4.c", "48000018 48000004",
-			[]string{"-DSIM_L475=0", "-DSIM_G4=1"},
+			stm32G4,
 			"200000 0", "20 0", "200000 0",
 		},
 	} {
 		t.Run(board, func(t *testing.T) {
 			t.Parallel()
-			flags := append(c.flags, "-DSIM_CORE_MAX=216000000U", "-DSIM_APB1_MAX=54000000U", "-DSIM_APB2_MAX=108000000U",
-				pinFlag(t, board, c.pin))
-			r := buildSTM32(t, board, c.model, 0, flags...).start(t, "", strings.Fields(c.registers)...)
-			expect(t, r.values, map[string]string{"pin_started": c.started, "pin_high": c.high, "pin_low": c.low})
+			s := buildSTM32(t, board, c.model, 0, c.flags+" "+pinFlag(t, board, c.pin))
+			expect(t, s.start(t, "", strings.Fields(c.registers)...), map[string]string{
+				"pin_started": c.started, "pin_high": c.high, "pin_low": c.low,
+			})
 		})
 	}
 }

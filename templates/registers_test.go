@@ -1,7 +1,6 @@
 package templates_test
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -16,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // This file compares every register address and bit field in port/ with descriptions of the chips by others
@@ -116,11 +117,8 @@ func filesIn(t *testing.T, folder string) (names []string) {
 
 func registerRows(t *testing.T) (rows []registerRow) {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", "registers.tsv"))
-	must(t, err)
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if line := lines.Text(); !strings.HasPrefix(line, "#") {
+	for _, line := range linesOf(t, "testdata/registers.tsv") {
+		if !strings.HasPrefix(line, "#") {
 			c := append(strings.Split(line, "\t"), make([]string, 7)...)
 			rows = append(rows, registerRow{c[0], c[1], c[2], c[3], c[4], c[5], c[6]})
 		}
@@ -142,9 +140,7 @@ var (
 // others are of other boards.
 func macrosOf(t *testing.T, file string) map[string]string {
 	t.Helper()
-	src, err := os.ReadFile(file)
-	must(t, err)
-	text := strings.ReplaceAll(comment.ReplaceAllString(string(src), ""), "\\\n", " ")
+	text := strings.ReplaceAll(comment.ReplaceAllString(readText(t, file), ""), "\\\n", " ")
 	all := map[string]string{}
 	for _, m := range objectMacro.FindAllStringSubmatch(text, -1) {
 		if all[m[1]] == "" {
@@ -165,10 +161,8 @@ func macrosOf(t *testing.T, file string) map[string]string {
 // definesOf returns the defines of a chip file.
 func definesOf(t *testing.T, file string) map[string]string {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	must(t, err)
 	var chip struct{ Defines map[string]string }
-	must(t, json.Unmarshal(data, &chip))
+	must(t, json.Unmarshal(testkit.ReadFile(t, file), &chip))
 	return chip.Defines
 }
 
@@ -206,12 +200,8 @@ func (n *numbers) compare(t *testing.T) {
 	exe := filepath.Join(t.TempDir(), "numbers")
 	cc := exec.Command("cc", "-w", "-xc", "-o", exe, "-")
 	cc.Stdin = strings.NewReader(program + "}\n")
-	if out, err := cc.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	out, err := exec.Command(exe).Output()
-	must(t, err)
-	values := strings.Fields(string(out))
+	testkit.Output(t, cc)
+	values := strings.Fields(testkit.Output(t, exec.Command(exe)))
 	if len(values) != len(n.rows) {
 		t.Fatalf("%d values of %d", len(values), len(n.rows))
 	}

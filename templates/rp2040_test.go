@@ -42,14 +42,10 @@ func TestBootCRC(t *testing.T) {
 func assemble(t *testing.T, source string) []byte {
 	t.Helper()
 	const cc = "arm-none-eabi-gcc"
-	if _, err := exec.LookPath(cc); err != nil {
-		t.Skip(cc + " is not here: apt-get install gcc-arm-none-eabi")
-	}
+	testkit.Need(t, cc)
 	testkit.NoteFiles(t, source)
 	object := filepath.Join(t.TempDir(), "boot.o")
-	if out, err := exec.Command(cc, "-c", "-o", object, source).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	testkit.Output(t, exec.Command(cc, "-c", "-o", object, source))
 	f, err := elf.Open(object)
 	must(t, err)
 	defer f.Close()
@@ -163,9 +159,6 @@ func (b *bootBus) check(t *testing.T, lr uint32) {
 
 func TestRP2040Image(t *testing.T) {
 	image, program, b := built(t, "rpi_pico")
-	if got, want := binary.LittleEndian.Uint32(image[252:]), bootCRC(image[:252]); got != want {
-		t.Errorf("the image's first 256 bytes end in %#x, want their CRC %#x", got, want)
-	}
 	if !bytes.Equal(image[:256], assemble(t, "baremetal/port/chip/rp2040_boot.S")) {
 		t.Error("the image does not begin with the second stage")
 	}

@@ -1,13 +1,9 @@
 package templates_test
 
 import (
-	"bytes"
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
-	"fmt"
-	"maps"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,180 +11,122 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
 // An stm32 is the port of one board, compiled for this computer with the chip in software (testdata/stm32).
 type stm32 struct {
-	board  *boards.Board
-	coreHz int
-	bin    string // the program
+	board   *boards.Board
+	program string
 }
 
-// A run is what the program printed: names and values, and the rules that were broken.
-type run struct {
-	values   map[string]string
-	breaches []string
-}
+// Flags of the models of chips.
+const (
+	stm32F405 = "-DSIM_F7=0 -DSIM_USART=1 -DSIM_CORE_MAX=168000000U -DSIM_APB1_MAX=42000000U -DSIM_APB2_MAX=84000000U"
+	stm32F401 = "-DSIM_F7=0 -DSIM_USART=2 -DSIM_CORE_MAX=84000000U -DSIM_APB1_MAX=42000000U -DSIM_APB2_MAX=84000000U"
+	stm32F7   = "-DSIM_F7=1 -DSIM_CORE_MAX=216000000U -DSIM_APB1_MAX=54000000U -DSIM_APB2_MAX=108000000U -DSIM_USART="
+	stm32G4   = "-DSIM_L475=0 -DSIM_G4=1"
 
-func (r run) number(t *testing.T, name string) int {
-	t.Helper()
-	n, err := strconv.Atoi(r.values[name])
-	if err != nil {
-		t.Fatalf("the program printed no number %s but %q", name, r.values[name])
-	}
-	return n
-}
-
-// noCrystal is a flag for buildSTM32: nothing is connected to OSC_IN.
-const noCrystal = "-DSIM_NO_CRYSTAL=1"
+	noCrystal = " -DSIM_NO_CRYSTAL=1" // nothing is connected to OSC_IN
+)
 
 // buildSTM32 compiles the board's own chip and UART files. coreHz 0 means the board's.
-func buildSTM32(t *testing.T, board, model string, coreHz int, flags ...string) *stm32 {
+func buildSTM32(t *testing.T, board, model string, coreHz int, flags string) *stm32 {
 	t.Helper()
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Fatalf("no C compiler: %v", err)
-	}
 	b, err := boards.Find(board, nil)
 	must(t, err)
-	if coreHz == 0 {
-		coreHz = b.CoreHz
-	}
-	if slices.Contains(flags, noCrystal) {
+	b.CoreHz = cmp.Or(coreHz, b.CoreHz)
+	if strings.Contains(flags, noCrystal) {
 		b.Defines["STM32_HSE_HZ"] = "0"
 	}
-	dir := t.TempDir()
-	var config strings.Builder
-	fmt.Fprintf(&config, "#define BOARDSMITH_CORE_HZ %d\n#define BOARDSMITH_BAUD %d\n#define BOARDSMITH_WATCHDOG_MS %d\n",
-		coreHz, b.Link.BitRate(), b.WatchdogMS)
-	for _, name := range slices.Sorted(maps.Keys(b.Defines)) {
-		fmt.Fprintf(&config, "#define %s %s\n", name, b.Defines[name])
-	}
-	must(t, os.WriteFile(filepath.Join(dir, "crt_config.h"), []byte(config.String()), 0o644))
-	testkit.NoteFiles(t, "baremetal/port/*", "firmware/*.h", "testdata/stm32/*")
-	bin := filepath.Join(dir, "sim")
-	args := []string{
-		"-std=gnu11", modelLevel(), "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
-		"-I", dir, "-I", "firmware", "-I", "baremetal/port", "-I", "../crt/include", "-I", "testdata/stm32",
-		"-include", "testdata/stm32/sim.h", "-o", bin, "testdata/stm32/sim.c", "testdata/stm32/" + model,
-	}
-	args = append(args, flags...)
+	args := slices.Concat(sanitized, strings.Fields(flags), []string{
+		"-I", "testdata/stm32", "-include", "testdata/stm32/sim.h", "testdata/stm32/sim.c", "testdata/stm32/" + model,
+	})
 	for _, s := range b.Sources {
 		if filepath.Ext(s.Name) == ".c" && strings.Contains(s.Name, "stm32") {
 			args = append(args, "baremetal/"+s.Name)
 		}
 	}
-	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s %s: %v\n%s", cc, strings.Join(args, " "), err, out)
-	}
-	return &stm32{board: b, coreHz: coreHz, bin: bin}
+	return &stm32{b, simulation(t, fakeConfig(b, b.Link.BitRate()), args...)}
 }
 
 // start runs the program; condition is what is wrong with the chip, "" nothing.
-func (s *stm32) start(t *testing.T, condition string, args ...string) run {
+func (s *stm32) start(t *testing.T, condition string, args ...string) map[string]string {
 	t.Helper()
-	out, err := exec.Command(s.bin, append([]string{condition}, args...)...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s with %q: %v\n%s", s.board.Name, condition, err, out)
-	}
-	r := run{values: map[string]string{}}
-	for line := range bytes.Lines(out) {
-		name, value, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
-		if name == "breach" {
-			r.breaches = append(r.breaches, value)
-			continue
-		}
-		r.values[name] = value
-	}
-	return r
+	return runFake(t, s.program, append([]string{condition}, args...)...)
 }
 
 // TestSTM32 starts each board's port on a model of its chip that checks the manual's rules, without and with faults.
 func TestSTM32(t *testing.T) {
 	const (
 		hsiF, hsiH7    = 16_000_000, 64_000_000
-		watchdog, pin  = 8, 2
 		icache, dcache = 1, 2
 		prefetch       = 4
 	)
 	for _, c := range drawn.Of(t, "STM32 in software", []struct {
 		board, model string
-		flags        []string
+		flags        string
 		coreHz       int // 0: the board's
 		fallbackHz   int
 		uartHz       int // of the sound chip
 		irq          int
 		waitStates   int
 		platform     int
-		conditions   []string // each of which leaves the core on its internal oscillator
+		conditions   string // each of which leaves the core on its internal oscillator
 		lsiMaxHz     int
 		hasRNG       bool
 		fallbackRNG  bool // which works also without the PLL
 	}{
 		{
 			board: "netduinoplus2", model: "sim_f.c", fallbackHz: hsiF, uartHz: 84_000_000, irq: 37, waitStates: 5,
-			flags: []string{
-				"-DSIM_F7=0", "-DSIM_USART=1", "-DSIM_CORE_MAX=168000000U", "-DSIM_APB1_MAX=42000000U",
-				"-DSIM_APB2_MAX=84000000U",
-			},
+			flags:      stm32F405,
 			platform:   icache | dcache | prefetch,
-			conditions: []string{"no-hse", "no-pll"}, lsiMaxHz: 47_000, hasRNG: true,
+			conditions: "no-hse no-pll", lsiMaxHz: 47_000, hasRNG: true,
 		},
 		{
 			board: "nucleo_f401re", model: "sim_f.c", fallbackHz: hsiF, uartHz: 42_000_000, irq: 38, waitStates: 2,
-			flags: []string{
-				"-DSIM_F7=0", "-DSIM_USART=2", "-DSIM_CORE_MAX=84000000U", "-DSIM_APB1_MAX=42000000U",
-				"-DSIM_APB2_MAX=84000000U",
-			},
+			flags:      stm32F401,
 			platform:   icache | dcache | prefetch,
-			conditions: []string{"no-hse", "no-pll"}, lsiMaxHz: 47_000,
+			conditions: "no-hse no-pll", lsiMaxHz: 47_000,
 		},
 		{
 			board: "nucleo_f746zg", model: "sim_f.c", fallbackHz: hsiF, uartHz: 54_000_000, irq: 39, waitStates: 7,
-			flags: []string{
-				"-DSIM_F7=1", "-DSIM_USART=3", "-DSIM_CORE_MAX=216000000U", "-DSIM_APB1_MAX=54000000U",
-				"-DSIM_APB2_MAX=108000000U",
-			},
+			flags:      stm32F7 + "3",
 			platform:   prefetch,
-			conditions: []string{"no-hse", "no-pll", "no-over-drive"}, lsiMaxHz: 47_000, hasRNG: true,
+			conditions: "no-hse no-pll no-over-drive", lsiMaxHz: 47_000, hasRNG: true,
 		},
 		{
 			board: "stm32f746g_disco", model: "sim_f.c", fallbackHz: hsiF, uartHz: 108_000_000, irq: 37, waitStates: 7,
-			flags: []string{
-				"-DSIM_F7=1", "-DSIM_USART=1", "-DSIM_CORE_MAX=216000000U", "-DSIM_APB1_MAX=54000000U",
-				"-DSIM_APB2_MAX=108000000U",
-			},
+			flags:      stm32F7 + "1",
 			platform:   prefetch,
-			conditions: []string{"no-hse", "no-pll", "no-over-drive"}, lsiMaxHz: 47_000, hasRNG: true,
+			conditions: "no-hse no-pll no-over-drive", lsiMaxHz: 47_000, hasRNG: true,
 		},
 		{
 			board: "nucleo_l4r5zi", model: "sim_l4_g4.c", fallbackHz: 3_997_696, uartHz: 119_930_880, irq: 70, waitStates: 5,
-			flags:      []string{"-DSIM_L475=0"},
+			flags:      "-DSIM_L475=0",
 			platform:   icache | dcache | prefetch,
-			conditions: []string{"no-pll"}, lsiMaxHz: 34_000, hasRNG: true, fallbackRNG: true,
+			conditions: "no-pll", lsiMaxHz: 34_000, hasRNG: true, fallbackRNG: true,
 		},
 		{
 			board: "nucleo_g474re", model: "sim_l4_g4.c", fallbackHz: hsiF, uartHz: 170_000_000, irq: 91, waitStates: 4,
-			flags:      []string{"-DSIM_L475=0", "-DSIM_G4=1"},
+			flags:      stm32G4,
 			platform:   icache | dcache | prefetch,
-			conditions: []string{"no-hse", "no-pll"}, lsiMaxHz: 34_000, hasRNG: true, fallbackRNG: true,
+			conditions: "no-hse no-pll", lsiMaxHz: 34_000, hasRNG: true, fallbackRNG: true,
 		},
 		{
 			board: "b_l475e_iot01a", model: "sim_l4_g4.c", fallbackHz: 4_000_000, uartHz: 80_000_000, irq: 37, waitStates: 4,
-			flags:      []string{"-DSIM_L475=1"},
+			flags:      "-DSIM_L475=1",
 			platform:   icache | dcache | prefetch,
-			conditions: []string{"no-pll"}, lsiMaxHz: 34_000, hasRNG: true,
+			conditions: "no-pll", lsiMaxHz: 34_000, hasRNG: true,
 		},
 		{
 			board: "nucleo_h743zi", model: "sim_h7.c", fallbackHz: hsiH7, uartHz: 100_000_000, irq: 39, waitStates: 2,
-			conditions: []string{"no-hse", "no-pll"}, lsiMaxHz: 33_600, hasRNG: true, fallbackRNG: true,
+			conditions: "no-hse no-pll", lsiMaxHz: 33_600, hasRNG: true, fallbackRNG: true,
 		},
 		{
 			board: "nucleo_h743zi", coreHz: 480_000_000, model: "sim_h7.c", fallbackHz: hsiH7, uartHz: 120_000_000, irq: 39,
 			waitStates: 4,
-			conditions: []string{"no-hse", "no-pll", "revision-y"}, lsiMaxHz: 33_600, hasRNG: true, fallbackRNG: true,
+			conditions: "no-hse no-pll revision-y", lsiMaxHz: 33_600, hasRNG: true, fallbackRNG: true,
 		},
 	}, 4) {
 		name := c.board
@@ -197,24 +135,21 @@ func TestSTM32(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := buildSTM32(t, c.board, c.model, c.coreHz, c.flags...)
+			s := buildSTM32(t, c.board, c.model, c.coreHz, c.flags)
 
 			t.Run("sound", func(t *testing.T) {
 				r := s.start(t, "")
-				s.common(t, r, s.coreHz)
-				for name, want := range map[string]int{
-					"uart_hz": c.uartHz, "irq": c.irq, "wait_states": c.waitStates, "flags": c.platform, "reset_cause": 1,
-				} {
-					if got := r.number(t, name); got != want {
-						t.Errorf("%s is %d, want %d", name, got, want)
-					}
-				}
+				s.common(t, r, s.board.CoreHz)
+				expect(t, r, map[string]string{
+					"uart_hz": strconv.Itoa(c.uartHz), "irq": strconv.Itoa(c.irq), "wait_states": strconv.Itoa(c.waitStates),
+					"flags": strconv.Itoa(c.platform), "reset_cause": "1",
+				})
 				if p := s.board.Platform; p.WaitStates != nil && c.coreHz == 0 && *p.WaitStates != c.waitStates {
 					t.Errorf("the board file has platform.wait_states %d", *p.WaitStates)
 				}
 				s.random(t, r, c.hasRNG)
 			})
-			for _, condition := range c.conditions {
+			for _, condition := range strings.Fields(c.conditions) {
 				t.Run(condition, func(t *testing.T) {
 					r := s.start(t, condition)
 					s.common(t, r, c.fallbackHz)
@@ -223,15 +158,12 @@ func TestSTM32(t *testing.T) {
 			}
 			t.Run("no-rng", func(t *testing.T) {
 				r := s.start(t, "no-rng")
-				s.common(t, r, s.coreHz)
+				s.common(t, r, s.board.CoreHz)
 				s.random(t, r, false)
 			})
 			t.Run("reset cause", func(t *testing.T) {
-				for condition, want := range map[string]int{"watchdog": watchdog, "pin": pin} {
-					if got := s.start(t, condition).number(t, "reset_cause"); got != want {
-						t.Errorf("%s: reset cause %d, want %d", condition, got, want)
-					}
-				}
+				expect(t, s.start(t, "watchdog"), map[string]string{"reset_cause": "8"})
+				expect(t, s.start(t, "pin"), map[string]string{"reset_cause": "2"})
 			})
 			t.Run("watchdog", func(t *testing.T) {
 				for _, ms := range []int{10, 1000, 8000, 1 << 20} {
@@ -243,113 +175,77 @@ func TestSTM32(t *testing.T) {
 }
 
 // common checks what must be true in every run: the port reports the real state, the USART works, no rule is broken.
-func (s *stm32) common(t *testing.T, r run, coreHz int) {
+func (s *stm32) common(t *testing.T, r map[string]string, coreHz int) {
 	t.Helper()
-	for _, breach := range r.breaches {
-		t.Errorf("rule of the manual: %s", breach)
-	}
-	if got, real := r.number(t, "core_hz"), r.number(t, "real_core_hz"); got != coreHz || real != coreHz {
-		t.Errorf("the core runs at %d Hz and chip_core_hz returns %d, want %d", real, got, coreHz)
-	}
-	if got, real := r.number(t, "uart_hz"), r.number(t, "real_uart_hz"); got != real {
-		t.Errorf("the USART divides %d Hz and chip_uart_hz returns %d", real, got)
-	}
 	want := s.board.Link.BitRate()
-	within := max(want/500, want/(2*r.number(t, "brr"))) // half a step of the divisor, where that is more
-	if got := r.number(t, "baud"); got < want-within || got > want+within {
+	within := max(want/500, want/(2*saidNumber(t, r, "brr"))) // half a step of the divisor, where that is more
+	if got := saidNumber(t, r, "baud"); got < want-within || got > want+within {
 		t.Errorf("%d baud, want %d within %d", got, want, within)
 	}
-	for name, want := range map[string]string{
-		"uart_on": "1", "received": "12fe34", "lost": "1", "overrun_left": "0", "put": "0", "sent": "a5", "foreign_irq": "-1",
-		"id": "000102030405060708090a0b", "id5": "0001020304",
-	} {
-		if got := r.values[name]; got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
-		}
-	}
+	hz := strconv.Itoa(coreHz)
+	expect(t, r, map[string]string{
+		"core_hz": hz, "real_core_hz": hz, "uart_hz": r["real_uart_hz"], "uart_on": "1", "received": "12fe34", "lost": "1",
+		"overrun_left": "0", "put": "0", "sent": "a5", "foreign_irq": "-1", "id": "000102030405060708090a0b",
+		"id5": "0001020304",
+	})
 }
 
 // random checks that the generator returns bytes, or reports that it has none.
-func (s *stm32) random(t *testing.T, r run, generator bool) {
+func (s *stm32) random(t *testing.T, r map[string]string, generator bool) {
 	t.Helper()
 	const nothing = "00000000000000000000"
-	if got := r.values["random"]; (r.values["random_result"] == "0") != generator || generator && got == nothing ||
+	if got := r["random"]; (r["random_result"] == "0") != generator || generator && got == nothing ||
 		len(got) != len(nothing) {
-		t.Errorf("random bytes %s, result %s, generator expected: %v", got, r.values["random_result"], generator)
+		t.Errorf("random bytes %s, result %s, generator expected: %v", got, r["random_result"], generator)
 	}
 }
 
 // watchdog checks that the reset comes not before ms with the oscillator at its fastest, and not much later if the
 // counter is long enough.
-func (s *stm32) watchdog(t *testing.T, r run, ms, lsiMaxHz int) {
+func (s *stm32) watchdog(t *testing.T, r map[string]string, ms, lsiMaxHz int) {
 	t.Helper()
-	if r.number(t, "watchdog_started") != 1 || r.number(t, "watchdog_fed") != 2 {
-		t.Errorf("watchdog: started %s, fed %s times, want 1 and 2", r.values["watchdog_started"], r.values["watchdog_fed"])
-	}
+	expect(t, r, map[string]string{"watchdog_started": "1", "watchdog_fed": "2"})
 	const most = 4096 * 256 // of its counter and prescaler
-	counts := r.number(t, "watchdog_counts")
-	wanted := ms * lsiMaxHz / 1000
-	if wanted > most {
-		if counts != most {
-			t.Errorf("watchdog of %d ms: %d counts, want the most there are, %d", ms, counts, most)
-		}
-		return
-	}
-	if counts < wanted || counts > wanted+wanted/100+1024 {
-		t.Errorf("watchdog of %d ms: %d counts, want a little over %d", ms, counts, wanted)
+	counts, wanted := saidNumber(t, r, "watchdog_counts"), min(ms*lsiMaxHz/1000, most)
+	if counts < wanted || counts > min(wanted+wanted/100+1024, most) {
+		t.Errorf("watchdog of %d ms: %d counts, want a little over %d, and at most %d", ms, counts, wanted, most)
 	}
 }
 
 // TestSTM32G4WithoutHSE starts the STM32G4's port for a board without a crystal, at a clock that needs no boost.
 func TestSTM32G4WithoutHSE(t *testing.T) {
-	s := buildSTM32(t, "nucleo_g474re", "sim_l4_g4.c", 120_000_000, "-DSIM_L475=0", "-DSIM_G4=1", noCrystal)
+	s := buildSTM32(t, "nucleo_g474re", "sim_l4_g4.c", 120_000_000, stm32G4+noCrystal)
 	s.common(t, s.start(t, ""), 120_000_000)
 }
 
 // TestSTM32Emulated starts the STM32F405's port where no register answers, as in QEMU: it must not wait for any.
 func TestSTM32Emulated(t *testing.T) {
-	s := buildSTM32(t, "netduinoplus2", "sim_f.c", 0,
-		"-DSIM_F7=0", "-DSIM_USART=1", "-DSIM_CORE_MAX=168000000U", "-DSIM_APB1_MAX=42000000U", "-DSIM_APB2_MAX=84000000U")
+	s := buildSTM32(t, "netduinoplus2", "sim_f.c", 0, stm32F405)
 	r := s.start(t, "no-chip")
-	if n := r.number(t, "accesses"); n > 10 {
+	if n := saidNumber(t, r, "accesses"); n > 10 {
 		t.Errorf("%d register accesses before the UART", n)
 	}
-	for name, want := range map[string]string{
+	expect(t, r, map[string]string{
 		"core_hz": "168000000", "wait_states": "-1", "reset_cause": "-1", "flags": "0", "id": "", "random_result": "-1",
-	} {
-		if got := r.values[name]; got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
-		}
-	}
+	})
 }
 
 // TestSTM32WithoutFlash starts the STM32L475's port with clocks and without flash interface and unique id, as in QEMU:
 // it reaches its clock all the same, and reports what is not there as unknown.
 func TestSTM32WithoutFlash(t *testing.T) {
 	s := buildSTM32(t, "b_l475e_iot01a", "sim_l4_g4.c", 0, "-DSIM_L475=1")
-	r := s.start(t, "no-flash")
-	for _, breach := range r.breaches {
-		t.Errorf("rule of the manual: %s", breach)
-	}
-	for name, want := range map[string]string{
+	expect(t, s.start(t, "no-flash"), map[string]string{
 		"core_hz": "80000000", "real_core_hz": "80000000", "wait_states": "-1", "flags": "0", "id": "", "reset_cause": "1",
 		"sent": "a5",
-	} {
-		if got := r.values[name]; got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
-		}
-	}
+	})
 }
 
 // TestSTM32Revision: on the first STM32F405, which has the STM32F2's DEV_ID (ES0182), prefetch is broken, and stays
 // off.
 func TestSTM32Revision(t *testing.T) {
-	s := buildSTM32(t, "netduinoplus2", "sim_f.c", 0,
-		"-DSIM_F7=0", "-DSIM_USART=1", "-DSIM_CORE_MAX=168000000U", "-DSIM_APB1_MAX=42000000U", "-DSIM_APB2_MAX=84000000U")
-	if got := s.start(t, "revision-a").number(t, "flags"); got != 3 {
-		t.Errorf("revision A: flags %d, want 3: the caches, not prefetch", got)
-	}
-	h := buildSTM32(t, "nucleo_h743zi", "sim_h7.c", 0)
+	s := buildSTM32(t, "netduinoplus2", "sim_f.c", 0, stm32F405)
+	expect(t, s.start(t, "revision-a"), map[string]string{"flags": "3"}) // the caches, not prefetch
+	h := buildSTM32(t, "nucleo_h743zi", "sim_h7.c", 0, "")
 	r := h.start(t, "revision-y")
 	h.common(t, r, 400_000_000) // with the work-around for AXI SRAM, which the model looks for
 }

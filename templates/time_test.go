@@ -3,15 +3,10 @@ package templates_test
 import (
 	"cmp"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // This file tries the time part of the ports on counters in software that stand still while the core sleeps, as some do
@@ -47,24 +42,11 @@ func buildTime(t *testing.T, b *boards.Board) string {
 		if !ok {
 			continue
 		}
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "crt_config.h"), []byte(fakeConfig(b, b.Link.BitRate())),
-			0o644); err != nil {
-			t.Fatal(err)
-		}
-		program := filepath.Join(dir, "sim")
-		args := []string{
-			"-std=gnu11", modelLevel(), "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
-			"-I", dir, "-I", "firmware", "-I", "baremetal/port", "-I", "../crt/include", "-I", "testdata/time",
-			fmt.Sprintf("-DSIM_CPU_HEADER=%q", part.header),
-			fmt.Sprintf("-DBOARDSMITH_TIMER_HZ=%d", cmp.Or(b.Timer.Hz, b.CoreHz)),
-			"-D__riscv_xlen=32", "-include", "sim.h", "-o", program,
+		return simulation(t, fakeConfig(b, b.Link.BitRate()), slices.Concat(sanitized, []string{
+			"-I", "testdata/time", fmt.Sprintf("-DSIM_CPU_HEADER=%q", part.header),
+			fmt.Sprintf("-DBOARDSMITH_TIMER_HZ=%d", cmp.Or(b.Timer.Hz, b.CoreHz)), "-D__riscv_xlen=32", "-include", "sim.h",
 			"testdata/time/sim.c", "testdata/time/" + part.model, "baremetal/" + s.Name,
-		}
-		if out, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
-			t.Fatalf("cc %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
-		return program
+		})...)
 	}
 	return ""
 }
@@ -72,10 +54,6 @@ func buildTime(t *testing.T, b *boards.Board) string {
 // TestTimeGoesOnInSleep idles for a second on each board's counters. The port's counter, which boardsmith.platform
 // reports and the host compares with its clock, must count that second, whichever counters stop in sleep.
 func TestTimeGoesOnInSleep(t *testing.T) {
-	if _, err := exec.LookPath("cc"); err != nil {
-		t.Skip("no C compiler for this computer: " + err.Error())
-	}
-	testkit.NoteFiles(t, "testdata/time/*", "baremetal/port/*", "firmware/*.h")
 	tried := map[string]bool{}
 	for _, name := range boards.List(nil) {
 		b, err := boards.Find(name, nil)

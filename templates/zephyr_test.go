@@ -49,22 +49,17 @@ func zephyrBuilds(t *testing.T) (all []zephyrBuild) {
 
 func linesOf(t *testing.T, name string) []string {
 	t.Helper()
-	data, err := os.ReadFile(name)
-	must(t, err)
-	return strings.Split(strings.TrimSpace(string(data)), "\n")
+	return strings.Split(strings.TrimSpace(readText(t, name)), "\n")
 }
 
 // TestZephyrBoardFile: what board_json.cmake writes is a board file, with the compiler's path, which need not be on
 // PATH, and the kind of ELF file that this compiler makes.
 func TestZephyrBoardFile(t *testing.T) {
 	t.Parallel()
-	cmake, err := exec.LookPath("cmake")
-	if err != nil {
-		t.Skip("no cmake")
-	}
+	testkit.Need(t, "cmake")
 	sdk := filepath.ToSlash(t.TempDir())
 	cc := sdk + "/bin/x-gcc"
-	must(t, os.MkdirAll(filepath.Dir(cc), 0o755))
+	must(t, os.Mkdir(filepath.Dir(cc), 0o755))
 	must(t, os.WriteFile(cc, []byte("#!/bin/sh\necho nothing\n"), 0o755))
 	emulated := []string{"CONFIG_QEMU_TARGET=1", "QEMU_FLAGS_any=-nographic;-cpu;any", "ARCH=any", "CONFIG_SRAM_SIZE=64"}
 	for _, c := range []struct {
@@ -91,14 +86,10 @@ func TestZephyrBoardFile(t *testing.T) {
 				args = append(args, "-D"+word)
 			}
 			args = append(args, "-P", "zephyr/boardsmith/cmake/board_json.cmake")
-			if out, err := exec.Command(cmake, args...).CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			data, err := os.ReadFile(dir + "/build/board.json")
-			must(t, err)
+			testkit.Output(t, exec.Command("cmake", args...))
 			family, err := boards.Find("zephyr/"+c.name, nil)
 			must(t, err)
-			b, err := family.Complete("board.json", data)
+			b, err := family.Complete("board.json", testkit.ReadFile(t, dir+"/build/board.json"))
 			must(t, err)
 			if b.Toolchain.CC != cc || b.Toolchain.AR != sdk+"/bin/x-ar" {
 				t.Errorf("toolchain %+v, want one in %s", b.Toolchain, sdk)
@@ -140,14 +131,11 @@ func TestGlobsAreChecked(t *testing.T) {
 // since version 3.1.
 func TestZephyrSyntax(t *testing.T) {
 	t.Parallel()
-	cc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("no gcc")
-	}
+	testkit.Need(t, "gcc")
 	for _, place := range []string{"zephyr", "."} {
 		headers := t.TempDir()
 		for _, name := range linesOf(t, "testdata/zephyr/headers.txt") {
-			writeStub(t, filepath.Join(headers, place, filepath.FromSlash(name)))
+			testkit.WriteFile(t, filepath.Join(headers, place, name), "#include <stubs.h>\n")
 		}
 		for _, b := range zephyrBuilds(t) {
 			t.Run(place+"/"+b.name, func(t *testing.T) {
@@ -161,22 +149,16 @@ func TestZephyrSyntax(t *testing.T) {
 				for _, file := range b.files {
 					args = append(args, "zephyr/boardsmith/os/"+file)
 				}
-				if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
-					t.Errorf("%v\n%s", err, out)
-				}
-				together := exec.Command(cc, append(slices.Clone(args[:len(args)-len(b.files)]), "-x", "c", "-")...)
+				testkit.Output(t, exec.Command("gcc", args...))
+				together := exec.Command("gcc", append(slices.Clone(args[:len(args)-len(b.files)]), "-x", "c", "-")...)
 				together.Stdin = strings.NewReader(firmwareAsOne(t, b.files))
-				if out, err := together.CombinedOutput(); err != nil {
-					t.Errorf("as one source: %v\n%s", err, out)
-				}
+				testkit.Output(t, together)
 				if !slices.Contains(b.files, "server.c") {
 					return
 				}
 				// The main.c of standalone firmware in place of the RPC server's.
 				alone := append(slices.Clone(args), "-iquotestandalone", "standalone/lines.c")
-				if out, err := exec.Command(cc, alone...).CombinedOutput(); err != nil {
-					t.Errorf("standalone: %v\n%s", err, out)
-				}
+				testkit.Output(t, exec.Command("gcc", alone...))
 			})
 		}
 	}
@@ -190,13 +172,11 @@ var unityGroup = regexp.MustCompile(`list\(FILTER sources INCLUDE REGEX "(.+)"\)
 // common files, and of these of os/.
 func firmwareAsOne(t *testing.T, files []string) string {
 	t.Helper()
-	list, err := os.ReadFile("zephyr/boardsmith/late/CMakeLists.txt")
-	must(t, err)
-	found := unityGroup.FindSubmatch(list)
+	found := unityGroup.FindStringSubmatch(readText(t, "zephyr/boardsmith/late/CMakeLists.txt"))
 	if found == nil {
 		t.Fatal("no group of the firmware in late/CMakeLists.txt")
 	}
-	group := regexp.MustCompile(strings.ReplaceAll(string(found[1]), `\\`, `\`))
+	group := regexp.MustCompile(strings.ReplaceAll(found[1], `\\`, `\`))
 	all, err := filepath.Glob("firmware/*.c")
 	must(t, err)
 	for _, file := range files {
@@ -219,10 +199,7 @@ func firmwareAsOne(t *testing.T, files []string) string {
 // and no macro that breaks a later file.
 func TestZephyrUnity(t *testing.T) {
 	t.Parallel()
-	cc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("no gcc")
-	}
+	testkit.Need(t, "gcc")
 	files, err := filepath.Glob("../crt/src/*/*.c")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no files, %v", err)
@@ -232,35 +209,24 @@ func TestZephyrUnity(t *testing.T) {
 		fmt.Fprintf(&text, "#include %q\n", file)
 	}
 	for _, option := range []string{"BOARDSMITH_UPLOAD_BYTES=4096", "BOARDSMITH_NO_GRAPH_EXECUTOR"} {
-		cmd := exec.Command(cc, "-fsyntax-only", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I.",
+		cmd := exec.Command("gcc", "-fsyntax-only", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I.",
 			"-Izephyr/boardsmith/config", "-I../crt/include", "-I../crt/src",
 			"-DBOARDSMITH_DEFAULT_ARENA_BYTES=4096", "-D"+option,
 			"-DCONFIG_BOARDSMITH_PACKET_BYTES=512", "-DCONFIG_BOARDSMITH_STACK_BYTES=2048",
 			"-DCONFIG_BOARDSMITH_WATCHDOG_MS=0", "-x", "c", "-")
 		cmd.Stdin = strings.NewReader(text.String())
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("with %s: %v\n%s", option, err, out)
-		}
+		testkit.Output(t, cmd)
 	}
-}
-
-// writeStub writes a header that only includes the stubs.
-func writeStub(t *testing.T, path string) {
-	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(t, os.WriteFile(path, []byte("#include <stubs.h>\n"), 0o644))
 }
 
 // TestZephyrVersions: a Zephyr that is too old is refused with its version, and 2.10 would be later than 2.7. One that
 // does not quote paths is refused in a folder that it cannot build in.
 func TestZephyrVersions(t *testing.T) {
 	t.Parallel()
-	cmake, err := exec.LookPath("cmake")
-	if err != nil {
-		t.Skip("no cmake")
-	}
+	testkit.Need(t, "cmake")
 	const folder = "the path has a space or another character that it does not quote"
-	for _, c := range []struct{ version, folder, want string }{
+	type versionCase struct{ version, folder, want string }
+	cases := []versionCase{
 		{"1.14", "b", "Zephyr 1.14 in BASE is too old: use 2.7 or later"},
 		{"2.6", "b", "Zephyr 2.6 in BASE is too old: use 2.7 or later"},
 		{"2.7", "b", ""},
@@ -268,28 +234,18 @@ func TestZephyrVersions(t *testing.T) {
 		{"4.1", "b", ""},
 		{"main", "b", "BASE/VERSION has no version number"},
 		{"2.7", "b b", folder},
-		{"3.5", "b,b", folder},
-		{"3.5", "b'b", folder},
-		{"3.5", `b"b`, folder},
-		{"3.5", "b(b", folder},
-		{"3.5", "b)b", folder},
-		{"3.5", "b$b", folder},
-		{"3.5", "b;b", folder},
-		{"3.5", "b#b", folder},
-		{"3.5", "b%b", folder},
-		{"3.5", "b&b", folder},
-		{"3.5", "b[b", folder},
-		{"3.5", "b]b", folder},
-		{"3.5", "b<b", folder},
-		{"3.5", "b>b", folder},
 		{"3.5", "b=+-_.@b", ""},
 		{"3.6", "b b", ""},
-	} {
+	}
+	for _, character := range `,'"()$;#%&[]<>` {
+		cases = append(cases, versionCase{"3.5", "b" + string(character) + "b", folder})
+	}
+	for _, c := range cases {
 		base, build := t.TempDir(), filepath.Join(t.TempDir(), c.folder)
 		major, minor, _ := strings.Cut(c.version, ".")
 		text := "VERSION_MAJOR = " + major + "\nVERSION_MINOR = " + minor + "\nPATCHLEVEL = 0\n"
-		must(t, os.WriteFile(filepath.Join(base, "VERSION"), []byte(text), 0o644))
-		cmd := exec.Command(cmake, "-S", "zephyr", "-B", build)
+		testkit.WriteFile(t, filepath.Join(base, "VERSION"), text)
+		cmd := exec.Command("cmake", "-S", "zephyr", "-B", build)
 		cmd.Env = append(os.Environ(), "ZEPHYR_BASE="+base)
 		out, err := cmd.CombinedOutput()
 		said := strings.ReplaceAll(strings.Join(strings.Fields(string(out)), " "), base, "BASE")
