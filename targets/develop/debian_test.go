@@ -42,8 +42,7 @@ func inSystem(t *testing.T, line func(string), commands ...string) (dir string, 
 		t.Skipf("no namespaces here: %v: %s", err, printed)
 	}
 	dir, tools := t.TempDir(), t.TempDir()
-	testkit.WriteFile(t, filepath.Join(tools, "debootstrap"), fakeDebootstrap)
-	testkit.Must(t, os.Chmod(filepath.Join(tools, "debootstrap"), 0o755))
+	testkit.WriteProgram(t, filepath.Join(tools, "debootstrap"), fakeDebootstrap)
 	script, err := filepath.Abs(filepath.Join("..", "..", "tools", "debian.sh"))
 	testkit.Must(t, err)
 	return dir, command.Command{

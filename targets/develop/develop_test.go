@@ -25,6 +25,14 @@ func inFolder(dir string) *repository {
 	return r
 }
 
+// copyOf copies files of the repository into a folder.
+func copyOf(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		testkit.WriteFile(t, filepath.Join(dir, name), string(testkit.ReadFile(t, filepath.Join("..", "..", name))))
+	}
+}
+
 // TestOwnTargets checks that boardsmith's own magefile has the targets of users and of developers, each with one line
 // of help.
 func TestOwnTargets(t *testing.T) {

@@ -28,7 +28,8 @@ func allSpeeds() speeds {
 	return all
 }
 
-func TestFiguresPage(t *testing.T) {
+// TestFigures: the page has each figure, and a page without one of them or without a commit is an error.
+func TestFigures(t *testing.T) {
 	t.Parallel()
 	page, err := figuresPage("abc", "0.5", runtimeRows, allSpeeds(), []string{"| board |\n", "| archive |\n"})
 	testkit.Must(t, err)
@@ -44,10 +45,6 @@ func TestFiguresPage(t *testing.T) {
 	if strings.Contains(page, "framing") || strings.Contains(page, "%!") {
 		t.Error(page)
 	}
-}
-
-func TestFiguresPageNeedsEveryFigure(t *testing.T) {
-	t.Parallel()
 	speed := allSpeeds()
 	delete(speed, "targets.BenchmarkEmptyCall")
 	if _, err := figuresPage("abc", "0.5", runtimeRows, speed, []string{"", ""}); err == nil {
@@ -56,11 +53,5 @@ func TestFiguresPageNeedsEveryFigure(t *testing.T) {
 	if _, err := figuresPage("abc", "0.5", "no rows\n", allSpeeds(), []string{"", ""}); err == nil {
 		t.Error("no row of the runtime")
 	}
-}
-
-func TestFiguresNeedCommit(t *testing.T) {
-	t.Parallel()
-	if err := inFolder(t.TempDir()).figures(t.Context()); failure.Of(err) != failure.Config {
-		t.Error(err)
-	}
+	testkit.WantError(t, inFolder(t.TempDir()).figures(t.Context()), failure.Config)
 }

@@ -18,18 +18,13 @@ import (
 func TestGoTests(t *testing.T) {
 	r, printed := quietRepository()
 	r.Dir = t.TempDir()
-	for name, text := range map[string]string{
+	testkit.WriteFiles(t, r.Dir, map[string]string{
 		"go.mod":           "module github.com/boardsmith/boardsmith\ngo 1.26\n",
 		"a/a_test.go":      goodAndBad,
 		"broken/a_test.go": "package broken\nfunc x(\n",
 		"crash/a_test.go":  crashing,
-	} {
-		testkit.WriteFile(t, filepath.Join(r.Dir, name), text)
-	}
-	for _, name := range []string{"go.mod", "go.sum"} {
-		data := testkit.ReadFile(t, filepath.Join("..", "..", "tools", name))
-		testkit.WriteFile(t, filepath.Join(r.Dir, "tools", name), string(data))
-	}
+	})
+	copyOf(t, r.Dir, "tools/go.mod", "tools/go.sum")
 	testkit.Must(t, r.goTest(t.Context(), nil, "-count=1", "./..."))
 	slices.Sort(r.failures)
 	if want := []string{"a.TestBad/part/deep", "broken", "crash"}; !slices.Equal(r.failures, want) {
@@ -41,9 +36,7 @@ func TestGoTests(t *testing.T) {
 	if len(r.slowest) != 1 || r.slowest[0].name != "a.TestGood/slow" {
 		t.Errorf("slowest: %v", r.slowest)
 	}
-	if err := r.conclude(); failure.Of(err) != failure.Internal {
-		t.Errorf("concluded by %v", err)
-	}
+	testkit.WantError(t, r.conclude(), failure.Internal)
 	for _, want := range []string{
 		"SKIP: a TestSkip (0.00s)\n    a_test.go:7: looked here\n    a_test.go:8: no board on the desk\n",
 		"a_test.go:11: got 1, want 2\n--- FAIL: TestBad/part/deep", "FAILED  broken\n", "a_test.go:2:9: ", "crash", "boom\n",

@@ -26,16 +26,11 @@ case "$*" in *FIND*) printf 'uninitvar\tsrc/a.c\t1\tUninitialized variable\n' ;;
 // TestLintByNewerCppcheck lints with a cppcheck that reports more than the version for which the list of deviations was
 // written; only with that version, and unless the check is brief, a violation of MISRA's rules is a failure.
 func TestLintByNewerCppcheck(t *testing.T) {
-	if _, err := exec.LookPath("sh"); err != nil {
-		t.Skip("no sh to run lint.sh with")
-	}
+	testkit.Need(t, "sh")
 	dir := t.TempDir()
-	for _, name := range []string{"lint.sh", "misra.md", "misra.counts"} {
-		data := testkit.ReadFile(t, filepath.Join("..", "..", "crt", name))
-		testkit.WriteFile(t, filepath.Join(dir, name), string(data))
-	}
+	copyOf(t, dir, "crt/lint.sh", "crt/misra.md", "crt/misra.counts")
 	for _, name := range []string{"include", "src", "embedded", "candidate", "test"} {
-		testkit.Must(t, os.Mkdir(filepath.Join(dir, name), 0o755))
+		testkit.Must(t, os.Mkdir(filepath.Join(dir, "crt", name), 0o755))
 	}
 	cppcheck := filepath.Join(dir, "cppcheck")
 	listed, finding := strings.NewReplacer("2.17.1", "2.10"), strings.NewReplacer("FIND", "std=c11")
@@ -50,10 +45,9 @@ func TestLintByNewerCppcheck(t *testing.T) {
 		{"a finding", "", finding.Replace(newCppcheck), "uninitvar: Uninitialized variable", true},
 		{"a violation", "", listed.Replace(newCppcheck), "misra.md does not explain: 1.1", true},
 		{"brief", "brief", listed.Replace(newCppcheck), "MISRA not checked: sh lint.sh without brief", false},
-		{"a brief finding", "brief", finding.Replace(newCppcheck), "uninitvar: Uninitialized variable", true},
 	} {
-		testkit.Must(t, os.WriteFile(cppcheck, []byte(c.program), 0o755))
-		cmd := exec.Command("sh", filepath.Join(dir, "lint.sh"), c.mode)
+		testkit.WriteProgram(t, cppcheck, c.program)
+		cmd := exec.Command("sh", filepath.Join(dir, "crt", "lint.sh"), c.mode)
 		cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 		out, err := cmd.CombinedOutput()
 		if (err != nil) != c.fails || !strings.Contains(string(out), c.want) {
@@ -65,11 +59,7 @@ func TestLintByNewerCppcheck(t *testing.T) {
 // TestLayout checks C with the right layout, C with a wrong layout, and a version of clang-format that differs from the
 // one that .clang-format is for.
 func TestLayout(t *testing.T) {
-	for _, tool := range []string{"make", "clang-format"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(tool + " is not installed")
-		}
-	}
+	testkit.Need(t, "make", "clang-format")
 	const good, bad = "int f(void) { return 1; }\n", "int f(void){ return 1; }\n"
 	for _, c := range []struct {
 		name, header, version, want string
@@ -80,16 +70,12 @@ func TestLayout(t *testing.T) {
 		{"another version", bad, "99", "not checked: .clang-format is for clang-format ", false},
 	} {
 		dir := t.TempDir()
-		for _, name := range []string{"crt/.clang-format", "crt/Makefile"} {
-			data := testkit.ReadFile(t, filepath.Join("..", "..", name))
-			testkit.WriteFile(t, filepath.Join(dir, name), string(data))
-		}
+		copyOf(t, dir, "crt/.clang-format", "crt/Makefile")
 		testkit.WriteFile(t, filepath.Join(dir, "templates", "a.h"), c.header)
 		path := os.Getenv("PATH")
 		if c.version != "" {
-			program := filepath.Join(dir, "clang-format")
-			testkit.WriteFile(t, program, "#!/bin/sh\necho clang-format version "+c.version+".0.0\n")
-			testkit.Must(t, os.Chmod(program, 0o755))
+			testkit.WriteProgram(t, filepath.Join(dir, "clang-format"),
+				"#!/bin/sh\necho clang-format version "+c.version+".0.0\n")
 			path = dir + string(os.PathListSeparator) + path
 		} else if out, _ := exec.Command("clang-format", "--version").Output(); !strings.Contains(string(out), " 14.") {
 			t.Logf("%s: not tried, as clang-format is not version 14: %s", c.name, out)
@@ -107,15 +93,10 @@ func TestLayout(t *testing.T) {
 // TestFuzz fuzzes by a compiler that returns a program which ends in one of the ways of Go's: only the end of the time
 // is no failure. What the ledger has least of is first, and what it has not is before all.
 func TestFuzz(t *testing.T) {
-	for _, tool := range []string{"sh", "timeout"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(tool + " is not installed")
-		}
-	}
+	testkit.Need(t, "sh", "timeout")
 	const over = "--- FAIL: FuzzX (15.04s)\n    context deadline exceeded\nFAIL\n"
 	dir := t.TempDir()
-	script := testkit.ReadFile(t, filepath.Join("..", "..", "tools", "fuzz.sh"))
-	testkit.WriteFile(t, filepath.Join(dir, "tools", "fuzz.sh"), string(script))
+	copyOf(t, dir, "tools/fuzz.sh")
 	ledger := filepath.Join(dir, "ledger")
 	row := "day\tcommit\ttarget\tseed\tminutes\tresult\n"
 	for name, c := range map[string]struct{ minutes, printed, status string }{
@@ -124,9 +105,9 @@ func TestFuzz(t *testing.T) {
 		"Some": {"1.25", over + "    Failing input written to testdata/fuzz/FuzzSome/1\n", "1"},
 		"More": {"2", "--- FAIL: FuzzX (3.04s)\n    x_test.go:9: context deadline exceeded\nFAIL\n", "1"},
 	} {
-		testkit.WriteFile(t, filepath.Join(dir, "p", name+"_test.go"), "func Fuzz"+name+"(f *testing.F) {\n")
-		testkit.WriteFile(t, filepath.Join(dir, name), c.printed)
-		testkit.WriteFile(t, filepath.Join(dir, name+".status"), c.status)
+		testkit.WriteFiles(t, dir, map[string]string{
+			"p/" + name + "_test.go": "func Fuzz" + name + "(f *testing.F) {\n", name: c.printed, name + ".status": c.status,
+		})
 		if name != "None" {
 			row += "\t\tp.Fuzz" + name + "\t\t" + c.minutes + "\tok\n"
 		}
@@ -138,11 +119,11 @@ case "$*" in
   *) name=../$(echo "$2" | sed 's/.*Fuzz//; s/.$//'); cat "$name"; exit "$(cat "$name.status")" ;;
 esac
 `
+	testkit.Must(t, os.Mkdir(filepath.Join(dir, "bin"), 0o755))
 	for name, text := range map[string]string{
 		"go": program, "make": "#!/bin/sh\n", "git": "#!/bin/sh\necho 0123456789ab\n",
 	} {
-		testkit.WriteFile(t, filepath.Join(dir, "bin", name), text)
-		testkit.Must(t, os.Chmod(filepath.Join(dir, "bin", name), 0o755))
+		testkit.WriteProgram(t, filepath.Join(dir, "bin", name), text)
 	}
 	cmd := exec.Command("sh", filepath.Join(dir, "tools", "fuzz.sh"), "1", "Fuzz")
 	cmd.Env = append(os.Environ(), "LEDGER="+ledger, "FUZZ_KEPT="+t.TempDir(),

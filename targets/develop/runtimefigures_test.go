@@ -17,15 +17,11 @@ func TestFiguresOfAnotherCompiler(t *testing.T) {
 	if !drawn.InFull() {
 		t.Skip("test:full measures with another compiler")
 	}
-	for _, tool := range runtimeFigures.needs {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(tool + " is not installed")
-		}
-	}
+	testkit.Need(t, runtimeFigures.needs...)
 	dir := t.TempDir()
 	for _, program := range []string{"gcc", "size", "nm"} {
 		text := "#!/bin/sh\n[ \"$1\" != -dumpversion ] || exec echo 99.1\nexec arm-none-eabi-" + program + " \"$@\"\n"
-		testkit.Must(t, os.WriteFile(filepath.Join(dir, program), []byte(text), 0o755))
+		testkit.WriteProgram(t, filepath.Join(dir, program), text)
 	}
 	cmd := exec.Command("sh", filepath.Join("..", "..", "crt", "measure", "measure.sh"), filepath.Join(dir, "build"))
 	cmd.Env = append(os.Environ(), "MEASURE_CC="+filepath.Join(dir, "gcc"))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/templates"
 )
@@ -18,9 +19,8 @@ func TestBoardOfEveryBoard(t *testing.T) {
 	folder := t.TempDir()
 	for _, from := range boards.List(nil) {
 		if strings.Contains(from, "/") {
-			if _, err := Board(folder, "x", from, nil); failure.Of(err) != failure.Config {
-				t.Errorf("%s, which is of a family: %v", from, err)
-			}
+			_, err := Board(folder, "x", from, nil)
+			testkit.WantError(t, err, failure.Config)
 			continue
 		}
 		files, err := Board(folder, "new_"+from, from, nil)
@@ -29,14 +29,9 @@ func TestBoardOfEveryBoard(t *testing.T) {
 			continue
 		}
 		copied, err := boards.Find(files[0], nil)
-		if err != nil {
-			t.Errorf("%s: %v", from, err)
-			continue
-		}
+		testkit.Must(t, err)
 		old, err := boards.Find(from, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if want := "new_" + from + ", from " + from; copied.Doc != want {
 			t.Errorf("doc %q, want %q", copied.Doc, want)
 		}
@@ -59,15 +54,13 @@ func TestBoardWithSources(t *testing.T) {
 	if err != nil || len(files) != 2 {
 		t.Fatal(files, err)
 	}
-	if text, err := os.ReadFile(filepath.Join(folder, "boards", "own", "a.c")); string(text) != "int a;\n" {
-		t.Errorf("%q, %v", text, err)
+	if text := testkit.ReadFile(t, filepath.Join(folder, "boards", "own", "a.c")); string(text) != "int a;\n" {
+		t.Errorf("%q", text)
 	}
 	if b, err := boards.Find(files[0], nil); err != nil || b.Doc != "yours, from mine" {
 		t.Errorf("%+v, %v", b, err)
 	}
-	if err := os.WriteFile(files[1], []byte("int b;\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.WriteFile(t, files[1], "int b;\n")
 	if _, err := Board(folder, "third", "mine", []string{shelf}); failure.Of(err) != failure.Config {
 		t.Errorf("a file that is there: %v", err)
 	}
@@ -78,7 +71,6 @@ func TestBoardWithSources(t *testing.T) {
 	}
 }
 
-// TestTemplate copies a template, byte for byte, to an empty folder only, with a board that builds with it.
 // TestBoardWithOwnFiles: the copy has all files that the board names, and loads without the original.
 func TestBoardWithOwnFiles(t *testing.T) {
 	shelf := boardstest.Shelf(t, map[string]string{
@@ -89,16 +81,12 @@ func TestBoardWithOwnFiles(t *testing.T) {
 		"own/a.c": "", "own/a.ld": "", "own/s.S": "", "inc/deep/a.h": "", "inc/a.txt": "", "dsp/library.json": "",
 		"dsp/x.c": "", "sign": "", "boot.hex": "", "other.c": "",
 	})
-	if err := os.Chmod(filepath.Join(shelf, "boards", "sign"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Chmod(filepath.Join(shelf, "boards", "sign"), 0o755))
 	if err := os.Symlink("deep/a.h", filepath.Join(shelf, "boards", "inc", "link.h")); err != nil {
 		t.Skip(err)
 	}
 	files, err := Board(t.TempDir(), "yours", "mine", []string{shelf})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if info, err := os.Stat(filepath.Join(filepath.Dir(files[0]), "sign")); err != nil || info.Mode()&0o100 == 0 {
 		t.Errorf("the copy of a program is none: %v", err)
 	}
@@ -115,6 +103,7 @@ func TestBoardWithOwnFiles(t *testing.T) {
 	}
 }
 
+// TestTemplate copies a template, byte for byte, to an empty folder only, with a board that builds with it.
 func TestTemplate(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "new", "mine")
 	template, board, err := Template(folder, "baremetal")
@@ -143,15 +132,12 @@ func TestTemplate(t *testing.T) {
 	if b, err := boards.Find(board, []string{folder}); err != nil || len(b.Templates) != 1 || b.Templates[0] != "mine" {
 		t.Errorf("%+v, %v", b, err)
 	}
-	if _, _, err := Template(folder, "baremetal"); failure.Of(err) != failure.Config {
-		t.Errorf("a folder that is not empty: %v", err)
-	}
+	_, _, err = Template(folder, "baremetal")
+	testkit.WantError(t, err, failure.Config)
 	for _, from := range []string{"", "firmware", "..", "baremetal/port"} {
-		if _, _, err := Template(t.TempDir(), from); failure.Of(err) != failure.Config {
-			t.Errorf("from %q: %v", from, err)
-		}
+		_, _, err := Template(t.TempDir(), from)
+		testkit.WantError(t, err, failure.Config)
 	}
-	if _, _, err := Template(filepath.Join(t.TempDir(), "a b"), "baremetal"); failure.Of(err) != failure.Config {
-		t.Errorf("a name with a space: %v", err)
-	}
+	_, _, err = Template(filepath.Join(t.TempDir(), "a b"), "baremetal")
+	testkit.WantError(t, err, failure.Config)
 }

@@ -3,6 +3,8 @@ package svd
 import (
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestTooLarge reads a file that exceeds the limit: it is not taken for a shorter one.
@@ -13,9 +15,7 @@ func TestTooLarge(t *testing.T) {
 		t.Error(err)
 	}
 	_, err := read(strings.NewReader(file), int64(len(file)-1), 1)
-	if err == nil || !strings.Contains(err.Error(), "MiB") {
-		t.Errorf("%v", err)
-	}
+	testkit.WantError(t, err, "", "MiB")
 }
 
 // TestTooManyElements reads a file with more elements than are kept, before it keeps all of them.
@@ -25,8 +25,6 @@ func TestTooManyElements(t *testing.T) {
 	} {
 		file := "<device>" + strings.Repeat("<"+empty+">", 11) + "</device>"
 		_, err := read(strings.NewReader(file), 1<<20, 10)
-		if err == nil || !strings.Contains(err.Error(), "more than 10") {
-			t.Errorf("%s: %v", empty, err)
-		}
+		testkit.WantError(t, err, "", "more than 10")
 	}
 }

@@ -22,9 +22,7 @@ func TestFind(t *testing.T) {
 	program := func(folder string) string {
 		path := filepath.Join(dir, folder, "pyocd")
 		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.WriteProgram(t, path, "#!/bin/sh\n")
 		return path
 	}
 	t.Setenv("BOARDSMITH_HOME", filepath.Join(dir, "home"))
@@ -59,12 +57,10 @@ func TestFindRelative(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	testkit.Must(t, os.Mkdir("my tools", 0o755))
-	if err := os.WriteFile("tool", []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.WriteProgram(t, "tool", "#!/bin/sh\n")
 	testkit.Must(t, os.Symlink("../tool", "my tools/tool"))
 	for _, program := range []string{"openocd", "pyocd", "west", "gdb-multiarch"} {
-		env := func(name string) string { return map[string]string{variableOf(program): "my tools/tool"}[name] }
+		env := testkit.Environment(variableOf(program) + "=my tools/tool")
 		if got, err := Find(env, program); err != nil || got != filepath.Join(dir, "my tools", "tool") {
 			t.Errorf("%s: %q, %v", program, got, err)
 		}
@@ -84,7 +80,7 @@ func TestProbeSlow(t *testing.T) {
 // TestFixCanBePasted: a command without anything around it.
 func TestFixCanBePasted(t *testing.T) {
 	var printed strings.Builder
-	c := console.New(func(string) string { return "" }, &printed, io.Discard)
+	c := console.New(testkit.Environment(), &printed, io.Discard)
 	Print(c, Finding{Tool: Tool{Name: "pyocd", Python: "pyocd==0.36.0"}, Reason: "not on PATH"})
 	if !strings.HasSuffix(printed.String(), "; get it with: "+c.Mage("setup")+"\n") {
 		t.Error(printed.String())

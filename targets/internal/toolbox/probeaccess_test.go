@@ -16,15 +16,13 @@ func TestUdevRules(t *testing.T) {
 	t.Cleanup(func() { ruleFolders = old })
 	dir := t.TempDir()
 	ruleFolders = []string{filepath.Join(dir, "none"), dir}
-	if err := os.WriteFile(filepath.Join(dir, "70-other.rules"), []byte(`ATTRS{idVendor}=="1234", MODE="660"`),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.WriteFile(t, filepath.Join(dir, "70-other.rules"), `ATTRS{idVendor}=="1234", MODE="660"`)
 	if f := udevRules(); f.Installed || !strings.Contains(f.Fix, "udevadm control --reload") {
 		t.Errorf("%+v", f)
 	}
 	rules := filepath.Join(dir, "60-openocd.rules")
-	testkit.Must(t, os.WriteFile(rules, []byte(`ATTRS{idVendor}=="0483", ATTRS{idProduct}=="374b", MODE="660", GROUP="plugdev", TAG+="uaccess"`), 0o644))
+	testkit.WriteFile(t, rules,
+		`ATTRS{idVendor}=="0483", ATTRS{idProduct}=="374b", MODE="660", GROUP="plugdev", TAG+="uaccess"`)
 	if f := udevRules(); !f.Installed || f.Version != rules {
 		t.Errorf("%+v", f)
 	}

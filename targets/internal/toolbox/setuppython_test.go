@@ -4,7 +4,6 @@ package toolbox
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,6 +42,19 @@ pip)
 esac
 `
 
+// withFakePython sets an environment in which python3 is fakePython, and returns a console and what it prints.
+func withFakePython(t *testing.T) (*console.Console, *bytes.Buffer) {
+	t.Helper()
+	dir := t.TempDir()
+	fake := filepath.Join(dir, "python3")
+	testkit.WriteProgram(t, fake, fakePython)
+	t.Setenv("FAKE", fake)
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("BOARDSMITH_HOME", filepath.Join(dir, "home"))
+	var printed bytes.Buffer
+	return console.New(testkit.Environment(), &printed, &printed), &printed
+}
+
 // TestSetupAfterAnInterruption checks that setup repairs the environment that an interrupted setup left, and reinstalls
 // what it had to remove.
 func TestSetupAfterAnInterruption(t *testing.T) {
@@ -60,14 +72,7 @@ func TestSetupAfterAnInterruption(t *testing.T) {
 		"made by another python3":        {before: []Tool{pyocd}, spoil: "pip"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			fake := filepath.Join(dir, "python3")
-			testkit.Must(t, os.WriteFile(fake, []byte(fakePython), 0o755))
-			t.Setenv("FAKE", fake)
-			t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-			t.Setenv("BOARDSMITH_HOME", filepath.Join(dir, "home"))
-			var printed bytes.Buffer
-			c := console.New(func(string) string { return "" }, &printed, &printed)
+			c, printed := withFakePython(t)
 			if test.before != nil {
 				if _, err := installPython(t.Context(), c, test.before); err != nil {
 					t.Fatalf("%v\n%s", err, printed.String())
@@ -102,13 +107,7 @@ func TestSetupAfterAnInterruption(t *testing.T) {
 
 // TestToolOfSeveralPackages: a tool is installed if all its packages are, not its program alone.
 func TestToolOfSeveralPackages(t *testing.T) {
-	dir := t.TempDir()
-	fake := filepath.Join(dir, "python3")
-	testkit.Must(t, os.WriteFile(fake, []byte(fakePython), 0o755))
-	t.Setenv("FAKE", fake)
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	t.Setenv("BOARDSMITH_HOME", filepath.Join(dir, "home"))
-	c := console.New(func(string) string { return "" }, &bytes.Buffer{}, &bytes.Buffer{})
+	c, _ := withFakePython(t)
 	earlier := Tool{Name: "ONNX", Python: "onnx-net==1.0", Command: []string{"onnx-net"}}
 	later := Tool{Name: "ONNX", Python: "onnx-net==1.0 lite==2.0", Command: []string{"onnx-net"}}
 	for _, step := range []struct {
@@ -121,8 +120,8 @@ func TestToolOfSeveralPackages(t *testing.T) {
 		env, err := pythonDir()
 		testkit.Must(t, err)
 		program := filepath.Join(env, "bin", "onnx-net")
-		err = errors.Join(os.WriteFile(program, []byte("#!/bin/sh\necho 1.0\n"), 0o755), os.Chmod(program, 0o755))
-		testkit.Must(t, err)
+		testkit.WriteProgram(t, program, "#!/bin/sh\necho 1.0\n")
+		testkit.Must(t, os.Chmod(program, 0o755))
 		f := Probe(t.Context(), later)
 		if f.Installed != step.want || !f.Installed && !strings.Contains(f.Reason, "lite==2.0") {
 			t.Errorf("after %s: installed %v, %s", step.installed.Python, f.Installed, f.Reason)

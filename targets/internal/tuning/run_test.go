@@ -2,12 +2,12 @@ package tuning
 
 import (
 	"io"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
@@ -43,13 +43,8 @@ func TestAllFailedConfirmationsAreAnError(t *testing.T) {
 			"1 of 1 candidates failed in flash on board y; the first, b@flash: no answer",
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			err := noneConfirmed(c.results)
-			if c.want == "" && err != nil ||
-				c.want != "" && (failure.Of(err) != failure.Boot || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("%s: %v, want %q", c.name, err, c.want)
-			}
-		})
+		t.Log(c.name)
+		testkit.WantErrorIf(t, c.want != "", noneConfirmed(c.results), failure.Boot, c.want)
 	}
 }
 
@@ -57,7 +52,7 @@ func TestAllFailedConfirmationsAreAnError(t *testing.T) {
 // a call in boardsmith.json; as root, a process of this computer is served with FORCE only.
 func TestServedBoards(t *testing.T) {
 	for _, want := range []time.Duration{0, 5 * time.Minute} {
-		job := jobOf(t, map[string]string{"BOARD": "mps2_an386,host", "FORCE": "1"})
+		job := jobOf(t, "BOARD=mps2_an386,host", "FORCE=1")
 		job.In.Timeout = time.Minute
 		all, err := job.servedBoards(ServeInputs{Listen: "127.0.0.1:0", OfCall: inputs.OfCall{Timeout: want}})
 		if err != nil || len(all) != 2 || all[1].options.SessionTimeout != want || all[0].isProcess || !all[1].isProcess {
@@ -74,18 +69,14 @@ func TestServedBoards(t *testing.T) {
 
 func init() { console.Declare("", inputs.Variables{}) }
 
-func jobOf(t *testing.T, env map[string]string) *Job {
+func jobOf(t *testing.T, variables ...string) *Job {
 	t.Helper()
-	c := console.New(func(name string) string { return env[name] }, io.Discard, io.Discard)
+	c := console.New(testkit.Environment(variables...), io.Discard, io.Discard)
 	source := inputs.Source{
 		Dir: t.TempDir(), Load: func(*inputs.Inputs, *boardsmithjson.Choice) (bool, error) { return false, nil },
 	}
-	if err := c.Read(&source.Variables); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Read(&source.Variables))
 	in, err := inputs.Resolve(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return &Job{Console: c, In: in}
 }
