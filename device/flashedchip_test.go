@@ -49,6 +49,20 @@ func TestProbeEntryStaysIfAmbiguous(t *testing.T) {
 	}
 }
 
+// TestProbeEntryMovesToChip: the record under the probe becomes that of a chip that answers, and does not stay.
+func TestProbeEntryMovesToChip(t *testing.T) {
+	l := ledger.New(t.TempDir())
+	silent := ledger.Entry{Device: "probe:P", Probe: "P", Board: "microbit", Dirty: true}
+	silent.Sector(0, 1024).Erases = 7
+	must(t, l.Save(silent))
+	f := flashing{d: deviceBehind(l, "P"), facts: flashplan.Facts{Answer: &flashplan.Answer{Chip: "c1"}}}
+	e, err := f.loadEntry()
+	must(t, err)
+	if all, err := l.List(); err != nil || len(all) != 1 || all[0].Device != "chip:c1" || e.Sectors[0].Erases != 7 {
+		t.Errorf("%+v; the ledger has %+v, %v", e, all, err)
+	}
+}
+
 // TestSwapInvalidatesFirstChip: if one chip answered before a flash and another one after it, the first one's sectors
 // are unverified.
 func TestSwapInvalidatesFirstChip(t *testing.T) {
