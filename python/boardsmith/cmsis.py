@@ -130,7 +130,7 @@ def filtered(layer: Layer, params: str, more: str, channels: int) -> tuple[list[
     kind = types(layer)
     bias = bias_of(layer, 2, kind)
     if kind == "s16" and params == "cmsis_nn_conv_params":
-        bias = "NULL" if bias == "NULL" else struct("cmsis_nn_bias_data", f"{bias}, false")
+        bias = struct("cmsis_nn_bias_data", f"{bias}, false")
     arguments = ["&c", sized[0], scales, sized[1], layer.pointer(x), sized[2], layer.data(layer.constant(1)),
                  dims(1, 1, 1, channels), bias, sized[3], layer.pointer(y)]  # fmt: skip
     layer.require(weights.dtype == "int8" and weights.zero == 0, f"weights of {weights.dtype}")
@@ -229,7 +229,12 @@ def transposed(layer: Layer) -> None:
         odd.append(total // 2 + total % 2)
     low, high = activation(layer, y)
     bias = bias_of(layer, 3, kind)
-    if kind == "s16":
+    is_reversed = max(strides) <= 2 and depth > 16
+    # The library's other way writes all rows of an input at once, without regard to the result's size.
+    rows, columns = (x.dims()[i] * strides[i - 1] for i in (1, 2))
+    fits = pads[0] % strides[0] == 0 and rows - pads[0] <= y.dims()[1] and \
+        pads[1] + y.dims()[2] <= columns + max(kernel[1] - strides[1], 0)
+    if kind == "s16" or not (is_reversed or fits):
         _gathered(layer, strides, pads, bias, (low, high))
         return
 
@@ -240,9 +245,8 @@ def transposed(layer: Layer) -> None:
     multipliers, shifts = factors(layer, x, weights, y, channels)
     scales = struct("cmsis_nn_per_channel_quant_params", f"(int32_t*){multipliers}, (int32_t*){shifts}")
     shapes = [dims(*t.dims()) for t in (x, weights, y)]
-    is_reversed = max(strides) <= 2 and depth > 16
     columns = kernel[0] * kernel[1] * depth
-    width = (x.dims()[2] - 1) * strides[1] + max(kernel[1], strides[0])
+    width = (x.dims()[2] - 1) * strides[1] + max(kernel[1], *strides)
     scratch = 16 * -(-columns // 4) if is_reversed else 4 * width * channels * max(kernel[0], strides[0])
     reverse = columns * channels if is_reversed else 0
     layer.body.append(f"  const cmsis_nn_context r = {{{layer.scratch(reverse)}, {reverse}}};")
@@ -254,21 +258,24 @@ def transposed(layer: Layer) -> None:
 def _gathered(
     layer: Layer, strides: Sequence[int], pads: Sequence[int], bias: str, limits: tuple[int, int]
 ) -> None:
-    """Computes a transposed convolution of int16: each result is a sum of the inputs that reach it."""
+    """Computes a transposed convolution: each result is a sum of the inputs that reach it."""
     weights, x, y = layer.inputs[1], layer.inputs[2], layer.outputs[0]
     n, height, width, channels = y.dims()
     _, rows, columns, depth = weights.dims()
+    is_wide = x.dtype == "int16"
     pairs = [fixedpoint.multiplier(float(x.scale) * float(s) / float(y.scale))
              for s in np.broadcast_to(weights.scales, channels)]  # fmt: skip
-    reduced = layer.data([(m + (1 << 15)) >> 16 if m < 0x7FFF0000 else 0x7FFF for m, _ in pairs], "int32")
-    shifts = layer.data([s for _, s in pairs], "int32")
+    # Sums of 64 bits are scaled by 15 bits.
+    multipliers = [min((m + (1 << 15)) >> 16, 0x7FFF) if is_wide else m for m, _ in pairs]
+    scale = "arm_nn_requantize_s64" if is_wide else "arm_nn_requantize"
+    scaled = f"{scale}(sum, {layer.data(multipliers, 'int32')}[c], {layer.data([s for _, s in pairs], 'int32')}[c])"
     start = "0" if bias == "NULL" else f"{bias}[c]"
     source, kernel, result = layer.pointer(x), layer.data(layer.constant(1)), layer.pointer(y)
     layer.body += f"""\
   for (int32_t i = 0; i < {n * height * width}; i++) {{
     const int32_t row = i / {width} % {height}, column = i % {width};
     for (int32_t c = 0; c < {channels}; c++) {{
-      int64_t sum = {start};
+      {"int64_t" if is_wide else "int32_t"} sum = {start};
       for (int32_t ky = 0; ky < {rows}; ky++) {{
         const int32_t y = row + {pads[0]} - ky;
         if (y < 0 || y % {strides[0]} != 0 || y >= {x.dims()[1] * strides[0]}) {{
@@ -280,15 +287,14 @@ def _gathered(
             continue;
           }}
           const int32_t line = i / {height * width} * {x.dims()[1]} + y / {strides[0]};
-          const int16_t* in = {source} + (line * {x.dims()[2]} + x / {strides[1]}) * {depth};
+          const {DTYPES[x.dtype][0]}* in = {source} + (line * {x.dims()[2]} + x / {strides[1]}) * {depth};
           const int8_t* w = {kernel} + ((c * {rows} + ky) * {columns} + kx) * {depth};
           for (int32_t k = 0; k < {depth}; k++) {{
-            sum += (int32_t)in[k] * w[k];
+            sum += {less("(int32_t)in[k]", x.zero)} * w[k];
           }}
         }}
       }}
-      const int32_t scaled = arm_nn_requantize_s64(sum, {reduced}[c], {shifts}[c]);
-      {result}[i * {channels} + c] = {limited(y, "scaled", limits)};
+      {result}[i * {channels} + c] = {limited(y, plus(scaled, y.zero), limits)};
     }}
   }}""".split("\n")
 

@@ -12,7 +12,7 @@ import numpy as np
 import tflite
 
 from . import archive, check, cmsis
-from .errors import ExportError, Refusal
+from .errors import ExportError, Refusal, cause
 from .plan import DTYPES, Plan, Value
 from .plan import Tensor as End
 
@@ -141,8 +141,7 @@ class Layer:
 
     def alias(self, result: Tensor, tensor: Tensor) -> None:
         """Makes a result the same memory as an input."""
-        known = self.network.values.get(tensor.number)
-        self.network.values[result.number] = self.network.plan.constant(tensor.values) if known is None else known
+        self.network.values[result.number] = self.network.value(tensor)
 
     def compile(self, network: Network) -> str:
         """Adds the layer to the network's plan, and returns its C: nothing for a layer that only renames."""
@@ -154,7 +153,10 @@ class Layer:
             self.require(tensor is None or tensor.dtype in DTYPES, f"data type {tensor and tensor.dtype}")
             self.require(tensor is None or all(n > 0 for n in tensor.shape), "a tensor without a fixed shape")
         self.require(self.operator in cmsis.OPERATORS, "this operator in a network of integers")
-        cmsis.OPERATORS[self.operator](self)
+        try:
+            cmsis.OPERATORS[self.operator](self)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # most of NumPy
+            raise Refusal(f"{self.title}: its tensors and options contradict each other: {cause(error)}") from error
         if not self.body:
             return ""
 
@@ -205,9 +207,15 @@ class Network:
         if self.model.SubgraphsLength() != 1:
             raise ExportError(f"the file has {self.model.SubgraphsLength()} graphs: one is supported")
         code = "".join(layer.compile(self) for layer in self.layers)
-        self.plan.finish([self.values[t.number] for t in self.outputs])
+        self.plan.finish([self.value(t) for t in self.outputs])
         self.plan.place()
         return self.plan, cmsis.includes(code) + code
+
+    def value(self, tensor: Tensor) -> Value:
+        """Returns where a tensor lies that is known."""
+        if tensor.number not in self.values and tensor.values is None:
+            raise ExportError(f"tensor {tensor.name} is read before a layer computes it")
+        return self.values.get(tensor.number) or self.plan.constant(tensor.values)
 
     def evaluate(self, interpreter: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Returns what the interpreter of TensorFlow Lite Micro computes. It keeps states between its runs."""

@@ -182,9 +182,9 @@ def integers():
             yield f"depthwise_{factor}_{size}_{dtype}", weighted(
                 "DEPTHWISE_CONV_2D", (1, 6, 5, 4), (1, 6, 5, 4 * factor), (1, size, size, 4 * factor), 4 * factor,
                 lite.DepthwiseConv2DOptionsT(SAME, 1, 1, factor, RELU), 3, dtype)  # fmt: skip
-        for depth, stride in ((3, 2), (20, 2), (3, 3)):
-            yield f"transposed_{depth}_{stride}_{dtype}", weighted(
-                "TRANSPOSE_CONV", (1, 4, 3, depth), (1, 4 * stride, 3 * stride, 2), (2, 3, 3, depth), 2,
+        for depth, stride, size in ((3, 2, 3), (20, 2, 3), (3, 3, 3), (5, 2, 4)):  # CMSIS-NN is wrong for the last one
+            yield f"transposed_{depth}_{stride}_{size}_{dtype}", weighted(
+                "TRANSPOSE_CONV", (1, 4, 3, depth), (1, 4 * stride, 3 * stride, 2), (2, size, size, depth), 2,
                 lite.TransposeConvOptionsT(SAME, stride, stride), dtype=dtype)  # fmt: skip
         for kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
             yield layer(kind, (1, 7, 6, 5), (1, 4, 3, 5), lite.Pool2DOptionsT(SAME, 2, 2, 3, 3, RELU), scale=0.04,
@@ -233,6 +233,9 @@ def integers():
     yield "channels", weighted("FULLY_CONNECTED", (3, 8), (3, 5), (5, 8), 5, lite.FullyConnectedOptionsT())
     for result, scale, zero in (("int8", 0.02, 9), ("int16", 0.0002, 0), ("int32", 0.001, 0)):
         yield f"int8_to_{result}", single("QUANTIZE", (1, 99), (1, 99), scale=scale, zero=zero, result=result)
+    n = Network(1, 4, dtype="int8")
+    yield "constant", n.data(n.add("RELU", [0], (1, 4)), n.tensor("constant", (1, 4), np.int8([[1, 2, 3, 4]]), 0.05))
+    yield "uint8_to_int8", single("QUANTIZE", (1, 99), (1, 99), dtype="uint8", scale=0.04, result="int8")
     yield "int16_to_int8", single("QUANTIZE", (1, 99), (1, 99), dtype="int16", scale=9.0, result="int8")
     yield "dequantize", single("DEQUANTIZE", (1, 99), (1, 99), result="float32")
     yield "softmax_int8_to_int16", single("SOFTMAX", (3, 9), (3, 9), lite.SoftmaxOptionsT(1.0), scale=1 / 65536,

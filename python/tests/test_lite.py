@@ -101,6 +101,7 @@ class Lite(unittest.TestCase):
             (single("SOFTMAX", (1, 4), (1, 4)), r"SOFTMAX \(layer 0, layer0\): a scale of the result other"),
             (single("STRIDED_SLICE", (1, 4), (1, 4), lite.StridedSliceOptionsT(0, 0, 1), [np.int32([0])] * 3),
              "an ellipsis or a new axis"),
+            (single("TRANSPOSE", (2, 3), (3, 2), None, [np.int32([1, 7])]), "contradict each other: axis 7"),
             (single("CUSTOM", (1, 4), (1, 4), custom="Mine"), r"CUSTOM Mine \(layer 0, layer0\): this operator"),
             (single("CONCATENATION", (1, 4), (1, 4), lite.ConcatenationOptionsT(1)), "another scale of the result"),
         ):  # fmt: skip
