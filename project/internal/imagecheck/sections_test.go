@@ -7,14 +7,95 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/project/internal/templatefile"
 )
+
+// TestKeptSegment: memory that a reset keeps is in no segment that is loaded.
+func TestKeptSegment(t *testing.T) {
+	t.Parallel()
+	s := &elf.Section{SectionHeader: elf.SectionHeader{Name: ".noinit", Addr: 0x20001000, Size: 64}}
+	for _, c := range []struct {
+		kind      elf.ProgType
+		at, bytes uint64
+		loaded    bool
+	}{
+		{elf.PT_LOAD, 0x20000000, 0x2000, true},
+		{elf.PT_LOAD, 0x2000103F, 1, true},
+		{elf.PT_LOAD, 0x20000000, 0x1000, false},
+		{elf.PT_LOAD, 0x20001040, 16, false},
+		{elf.PT_TLS, 0x20000000, 0x2000, false},
+	} {
+		f := &elf.File{Progs: []*elf.Prog{{ProgHeader: elf.ProgHeader{Type: c.kind, Vaddr: c.at, Memsz: c.bytes}}}}
+		if err := errIfLoaded(f, s); (err != nil) != c.loaded {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
 
 // alloc returns a section of the memory.
 func alloc(name string, kind elf.SectionType, at, size uint64) *elf.Section {
 	return &elf.Section{SectionHeader: elf.SectionHeader{
 		Name: name, Type: kind, Flags: elf.SHF_ALLOC, Addr: at, Size: size,
 	}}
+}
+
+// TestKept: memory that a reset keeps is there, and has no contents.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	kept := firmware.Landmarks{Kept: firmware.Place{Section: ".noinit"}}
+	i := Program{Template: &templatefile.Description{Landmarks: kept}}
+	for _, c := range []struct {
+		section *elf.Section
+		want    string
+	}{
+		{alloc(".noinit", elf.SHT_NOBITS, 0x100, 1), ""},
+		{alloc(".noinit", elf.SHT_NOBITS, 0x100, 0), "section .noinit is missing"},
+		{alloc(".other", elf.SHT_NOBITS, 0x100, 1), "section .noinit is missing"},
+		{alloc(".noinit", elf.SHT_PROGBITS, 0x100, 1), "section .noinit has contents"},
+	} {
+		err := i.checkKept(&elf.File{Sections: []*elf.Section{c.section}})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+			t.Errorf("%+v: %v", c.section, err)
+		}
+	}
+}
+
+// TestCleared: variables are in memory that is cleared, from the first byte to the last; stacks, the arena and what a
+// reset keeps may be beside it.
+func TestCleared(t *testing.T) {
+	t.Parallel()
+	i := Program{Template: &templatefile.Description{
+		Contract:  templatefile.Contract{Cleared: []firmware.Place{{Section: "cleared"}}},
+		Landmarks: firmware.Landmarks{Kept: firmware.Place{Section: ".noinit"}},
+		Areas:     fit.Areas{Stacks: []string{".stack"}, Arena: []string{".arena"}},
+	}}
+	cleared := &elf.Section{SectionHeader: elf.SectionHeader{Name: "cleared", Addr: 0x100, Size: 0x100}}
+	const not, is = "is not cleared at the start", "is in memory that is cleared at the start"
+	for _, c := range []struct {
+		section *elf.Section
+		want    string
+	}{
+		{alloc(".bss", elf.SHT_NOBITS, 0x100, 0x100), ""},
+		{alloc(".bss", elf.SHT_NOBITS, 0xFF, 2), not},
+		{alloc(".bss", elf.SHT_NOBITS, 0x1FF, 2), not},
+		{alloc(".bss", elf.SHT_NOBITS, 0x300, 1), not},
+		{alloc(".bss", elf.SHT_NOBITS, 0x300, 0), ""},
+		{alloc(".data", elf.SHT_PROGBITS, 0x300, 1), ""},
+		{&elf.Section{SectionHeader: elf.SectionHeader{Name: ".debug", Type: elf.SHT_NOBITS, Addr: 0x300, Size: 1}}, ""},
+		{alloc(".stack", elf.SHT_NOBITS, 0xF0, 0x10), ""},
+		{alloc(".stack", elf.SHT_NOBITS, 0xF0, 0x11), is},
+		{alloc(".stack", elf.SHT_NOBITS, 0x1FF, 1), is},
+		{alloc(".stack", elf.SHT_NOBITS, 0x200, 1), ""},
+		{alloc(".arena", elf.SHT_NOBITS, 0x300, 1), ""},
+		{alloc(".noinit", elf.SHT_NOBITS, 0x300, 1), ""},
+	} {
+		err := i.checkCleared(&elf.File{Sections: []*elf.Section{cleared, c.section}})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %v", c.section, err)
+		}
+	}
 }
 
 // TestReserved: an image may begin where a reserved region ends, and end where one begins.
