@@ -92,10 +92,17 @@ func TestSweepsAreRare(t *testing.T) {
 		if _, err := os.Stat(left); err != nil {
 			t.Fatalf("swept after %d entries", n)
 		}
-		keep(t, New(dir, Options{}), n)
+		keep(t, New(dir, Options{Limit: 10 << 10}), n)
 	}
 	if _, err := os.Stat(left); err == nil {
 		t.Errorf("not swept after %d entries", sweepEvery)
+	}
+	if all, err := New(dir, Options{}).List(); err != nil || len(all) == 0 || len(all) == sweepEvery {
+		t.Errorf("%d entries, %v", len(all), err)
+	}
+	keep(t, New(dir, Options{Limit: 1}), 0)
+	if all, err := New(dir, Options{}).List(); err != nil || len(all) < 2 {
+		t.Errorf("swept after one more: %d entries, %v", len(all), err)
 	}
 }
 

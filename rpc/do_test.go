@@ -38,6 +38,11 @@ func TestRenewFreesAllOfLostClient(t *testing.T) {
 	own := empty(t, s, 1)
 	for range 2 {
 		allocated(t, s, 2)
+		f := ask(t, s, &tvmrpc.Packet{Code: tvmrpc.CodeGetGlobalFunc, Args: []tvmrpc.Value{tvmrpc.Text("fail")}}).Args[0].Word
+		if got := ask(t, s, &tvmrpc.Packet{Code: tvmrpc.CodeCallFunc, Handle: f}); got.Code != tvmrpc.CodeException ||
+			string(got.Args[0].Data) != "boom" {
+			t.Errorf("%+v", got)
+		}
 		must(t, s.Renew(ctx))
 		if d.Live() != 0 {
 			t.Errorf("%d allocations are left", d.Live())
