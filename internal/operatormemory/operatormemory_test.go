@@ -117,7 +117,7 @@ func TestWorkspaceDoubts(t *testing.T) {
 			holding("  void* u = @;" + giveT),
 			"static int drop(void* t) {\n  return TVMBackendFreeWorkspace(1, 0, t);\n}\n" + inOp("  void* t = @;\n  drop(t);"),
 		},
-		"has an #if A":                     {inOp("  void* t = @;\n#if A\n  x();\n#endif\n  x();" + giveT)},
+		"has an #endif":                    {inOp("  void* t = @;\n#if A\n  x();\n#endif\n  x();" + giveT)},
 		"is defined more than once":        {helper + strings.Replace(helper, "8", "9", 1) + inOp("  helper();")},
 		"is recursive":                     {inOp("  op(args);\n" + takeT("5"))},
 		"calls too many functions that do": {deep},
