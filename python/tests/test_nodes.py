@@ -17,7 +17,7 @@ import boardsmith
 import numpy as np
 import onnx
 from boardsmith import check, frontends, rewrites
-from boardsmith.kernels import DTYPES
+from boardsmith.plan import DTYPES
 from onnx.backend.test.case.node import collect_testcases
 
 # Why rewritten operators are refused in some forms. For p=1, ONNX's evaluator sums elements, not their magnitudes. Its
@@ -83,7 +83,7 @@ class Nodes(unittest.TestCase):
                     continue
                 with tarfile.open(path) as tar:
                     members = {m.name: tar.extractfile(m).read() for m in tar.getmembers()}
-                return check.Program(Path(folder), report.name, members, report).run(rest)
+                return check.Program(Path(folder), report.name, members, report).run([rest])[0]
         return reason
 
     def test_cases(self):
