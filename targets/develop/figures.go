@@ -162,7 +162,7 @@ func peerTable(runtimeTable string) (string, error) {
 func timesTable(speed speeds) (string, error) {
 	var b strings.Builder
 	for _, g := range goals {
-		if strings.HasPrefix(g.benchmark, "transport.") || g.shown == "%" {
+		if strings.HasPrefix(g.benchmark, "internal/framing.") || g.shown == "%" {
 			continue
 		}
 		value, ok := speed.value(g)

@@ -28,12 +28,12 @@ type goal struct {
 
 // goals are boardsmith's speed goals, on two cores.
 var goals = []goal{
-	{"transport.BenchmarkFrame/4096", "framing random payloads of 4 KiB", "MB/s", 1, "MB/s", 1000, true},
-	{"transport.BenchmarkFrame/65536", "framing random payloads of 64 KiB", "MB/s", 1, "MB/s", 1000, true},
-	{"transport.BenchmarkFrame/4096", "allocations per message framed", "allocs/op", 1, "", 0, false},
-	{"transport.BenchmarkUnframe/4096", "unframing random payloads of 4 KiB", "MB/s", 1, "MB/s", 800, true},
-	{"transport.BenchmarkUnframe/65536", "unframing random payloads of 64 KiB", "MB/s", 1, "MB/s", 800, true},
-	{"transport.BenchmarkUnframe/4096", "allocations per message unframed", "allocs/op", 1, "", 0, false},
+	{"internal/framing.BenchmarkFrame/4096", "framing random payloads of 4 KiB", "MB/s", 1, "MB/s", 1000, true},
+	{"internal/framing.BenchmarkFrame/65536", "framing random payloads of 64 KiB", "MB/s", 1, "MB/s", 1000, true},
+	{"internal/framing.BenchmarkFrame/4096", "allocations per message framed", "allocs/op", 1, "", 0, false},
+	{"internal/framing.BenchmarkUnframe/4096", "unframing random payloads of 4 KiB", "MB/s", 1, "MB/s", 800, true},
+	{"internal/framing.BenchmarkUnframe/65536", "unframing random payloads of 64 KiB", "MB/s", 1, "MB/s", 800, true},
+	{"internal/framing.BenchmarkUnframe/4096", "allocations per message unframed", "allocs/op", 1, "", 0, false},
 	{"targets.BenchmarkEmptyCall", "empty remote call over the pipe, median", "median-µs", 1, "µs", 40, false},
 	{
 		"project.BenchmarkArchiveToSession/model=digits/runtime=compiled",
@@ -127,8 +127,8 @@ func (s speeds) value(g goal) (value float64, measured bool) {
 func (r *repository) measure(ctx context.Context) (speeds, error) {
 	var names, packages []string
 	for _, g := range allGoals() {
-		name, _, _ := strings.Cut(g.benchmark, "/")
-		pkg, name, _ := strings.Cut(name, ".")
+		pkg, name, _ := strings.Cut(g.benchmark, ".")
+		name, _, _ = strings.Cut(name, "/")
 		names, packages = append(names, name), append(packages, "./"+pkg)
 	}
 	run := check{name: "benchmarks", argv: slices.Concat([]string{
