@@ -19,7 +19,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/modelfile"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
-	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -49,7 +48,7 @@ func TestPagesNameEveryField(t *testing.T) {
 func TestFilesOfPages(t *testing.T) {
 	folder := t.TempDir()
 	text := fenced(readDoc(t, "templates.md"), "json")[0]
-	testkit.Must(t, os.WriteFile(filepath.Join(folder, "template.json"), []byte(text), 0o644))
+	testkit.WriteFile(t, filepath.Join(folder, "template.json"), text)
 	if _, err := new(project.Builder).FindTemplate(t.Context(), project.Spec{Template: folder}, nil); err != nil {
 		t.Errorf("%v in\n%s", err, text)
 	}
@@ -128,7 +127,7 @@ func TestBoardOfPage(t *testing.T) {
 			text = merged(t, blocks[0], text)
 		}
 		file := filepath.Join(dir, "kiln.json")
-		testkit.Must(t, os.WriteFile(file, []byte(text), 0o644))
+		testkit.WriteFile(t, file, text)
 		if _, err := boards.Find(file, nil); err != nil {
 			t.Errorf("block %d of JSON: %v", i+1, err)
 		}
@@ -139,10 +138,10 @@ func TestBoardOfPage(t *testing.T) {
 func TestBoardOfPageBuilds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kiln.json")
 	testkit.WriteFile(t, file, fenced(readDoc(t, "board.md"), "json")[0])
-	model, err := mlf.Parse(samples.Name, samples.Archive())
-	testkit.Must(t, err)
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
-	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: file, Archive: model})
+	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{
+		Board: file, Model: "../examples/samples/" + samples.Name,
+	})
 	testkit.Must(t, err)
 	defer p.Close()
 	if _, err := p.Build(t.Context()); failure.Of(err) == failure.ToolMissing {

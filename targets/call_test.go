@@ -3,7 +3,6 @@ package targets
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,12 +14,10 @@ import (
 
 // TestArguments: each word of ARGS is what it looks like, or an error: never another number, nor silently a text.
 func TestArguments(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "my data")
-	testkit.Must(t, os.Mkdir(dir, 0o755))
-	file := filepath.Join(dir, "a b.npy")
+	file := filepath.Join(t.TempDir(), "my data", "a b.npy")
 	header := "{'descr': '|i1', 'fortran_order': False, 'shape': (3,), }\n"
 	npy := "\x93NUMPY\x01\x00" + string([]byte{byte(len(header)), 0}) + header + "\x01\x02\x03"
-	testkit.Must(t, os.WriteFile(file, []byte(npy), 0o644))
+	testkit.WriteFile(t, file, npy)
 	for text, want := range map[string]string{
 		"20 -22  +3":                "int64 20, int64 -22, int64 3",
 		"0x10 0b11 0o17 010 -0x1":   "int64 16, int64 3, int64 15, int64 10, int64 -1",
@@ -62,9 +59,7 @@ func TestArguments(t *testing.T) {
 func TestCommentedForm(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "model")
 	for _, folder := range []string{"src", "model"} {
-		testkit.Must(t, os.MkdirAll(filepath.Join(dir, folder), 0o755))
-		text := "// kiln.add(" + folder + ") -> sum\n"
-		testkit.Must(t, os.WriteFile(filepath.Join(dir, folder, "a.c"), []byte(text), 0o644))
+		testkit.WriteFile(t, filepath.Join(dir, folder, "a.c"), "// kiln.add("+folder+") -> sum\n")
 	}
 	if form, err := commentedForm(dir, "kiln.add"); err != nil || form != "kiln.add(src) -> sum" {
 		t.Errorf("%q, %v", form, err)

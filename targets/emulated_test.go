@@ -16,21 +16,13 @@ import (
 func vendored(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, change := range map[string][2]string{
-		"go.mod": {"../..", absolute(t, "..")}, "go.sum": {}, "magefile.go": {},
-	} {
-		data := testkit.ReadFile(t, "../examples/own-repo/"+name)
-		text := string(data)
-		if change[0] != "" {
-			text = strings.ReplaceAll(text, change[0], change[1])
-		}
-		testkit.Must(t, os.WriteFile(dir+"/"+name, []byte(text), 0o644))
+	for _, name := range []string{"go.mod", "go.sum", "magefile.go"} {
+		text := string(testkit.ReadFile(t, "../examples/own-repo/"+name))
+		testkit.WriteFile(t, filepath.Join(dir, name), strings.ReplaceAll(text, "../..", absolute(t, "..")))
 	}
 	c := exec.Command("go", "mod", "vendor")
 	c.Dir = dir
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	testkit.Output(t, c)
 	return dir
 }
 

@@ -7,11 +7,9 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 )
-
-// jsonLines are the variables of a run with JSON lines.
-func jsonLines(name string) string { return map[string]string{"JSON": "1"}[name] }
 
 // TestNotFlashed checks that the error of a failed flash tells whether something was written, and whether the board
 // holds the image.
@@ -32,7 +30,7 @@ func TestNotFlashed(t *testing.T) {
 		},
 	} {
 		var text bytes.Buffer
-		out := console.New(jsonLines, &text, io.Discard)
+		out := console.New(testkit.Environment("JSON=1"), &text, io.Discard)
 		if err := notFlashed(out, c.report, failed); err != failed || text.String() != c.want {
 			t.Errorf("%+v: %v, %s", c.report, err, text.String())
 		}

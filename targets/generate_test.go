@@ -1,10 +1,10 @@
 package targets
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/targets/internal/inputs"
 )
 
@@ -16,8 +16,6 @@ func TestRunsHere(t *testing.T) {
 	}
 	for _, system := range []string{"darwin", "windows"} {
 		err := runsHere(system, in)
-		if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "QEMU") {
-			t.Errorf("%s: %v", system, err)
-		}
+		testkit.WantError(t, err, failure.Config, "QEMU")
 	}
 }

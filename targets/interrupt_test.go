@@ -47,15 +47,11 @@ func TestInterrupted(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir, project := t.TempDir(), filepath.Join("build", "serve", "host", "firmware", "host") // that serve builds
 			mage := func(targets ...string) *exec.Cmd {
-				cmd := exec.Command(filepath.Join(s.bin, "mage"), targets...)
-				// The cache is below dir, too: in it, the compilers run.
-				cmd.Dir, cmd.Env = dir, append(s.environment(), "PROJECT="+project, "FORCE=1", // as root, serve needs it
-					"BOARDSMITH_HOME="+filepath.Join(dir, "home"))
-				return cmd
+				// The cache is below dir, too: in it, the compilers run. As root, serve needs FORCE.
+				return s.mage(dir, []string{"PROJECT=" + project, "FORCE=1", "BOARDSMITH_HOME=" + filepath.Join(dir, "home")},
+					targets...)
 			}
-			if output, err := mage("generate").CombinedOutput(); err != nil {
-				t.Fatalf("generate: %v\n%s", err, output)
-			}
+			testkit.Output(t, mage("generate"))
 			extra := filepath.Join(dir, project, "src", "extra.c")
 			testkit.WriteFile(t, extra, c.source)
 
@@ -76,9 +72,7 @@ func TestInterrupted(t *testing.T) {
 			waitFor(t, "every process to end", func() bool { return running(dir, "") == "" })
 
 			testkit.Must(t, os.Remove(extra))
-			if output, err := mage("build", "flash", "run").CombinedOutput(); err != nil {
-				t.Errorf("the next run: %v\n%s", err, output)
-			}
+			testkit.Output(t, mage("build", "flash", "run"))
 		})
 	}
 }
@@ -93,22 +87,19 @@ const flashRounds = 1
 // immediately, the ledger marks it as dirty if an erase was started, and the next flash repairs it.
 func TestInterruptedFlash(t *testing.T) {
 	s := openShop(t)
-	needs(t, "openocd", "arm-none-eabi-gcc", "qemu-system-arm")
+	testkit.Need(t, "openocd", "arm-none-eabi-gcc", "qemu-system-arm")
 	dir, home, tmp := t.TempDir(), homeWithCache(t), filepath.Join(t.TempDir(), "tmp")
 	testkit.Must(t, os.Mkdir(tmp, 0o755))
 	mage := func(output *bytes.Buffer, targets ...string) *exec.Cmd {
-		cmd := exec.Command(filepath.Join(s.bin, "mage"), targets...)
-		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
-		cmd.Env = append(s.environment(), "BOARD=microbit", "BOARDSMITH_HOME="+home, "TMPDIR="+tmp, "JSON=1")
+		cmd := s.mage(dir, []string{"BOARD=microbit", "BOARDSMITH_HOME=" + home, "TMPDIR=" + tmp, "JSON=1"}, targets...)
+		if output != nil {
+			cmd.Stdout, cmd.Stderr = output, output
+		}
 		return cmd
 	}
 	must := func(targets ...string) string {
 		t.Helper()
-		var output bytes.Buffer
-		if err := mage(&output, targets...).Run(); err != nil {
-			t.Fatalf("mage %s: %v\n%s", strings.Join(targets, " "), err, output.String())
-		}
-		return output.String()
+		return testkit.Output(t, mage(nil, targets...))
 	}
 	defer must("emulated:down")
 	must("build", "emulated:up", "emulated:erase")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -14,9 +15,7 @@ func TestInputsAreReadAtEachCall(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("BOARDSMITH_HOME", homeWithCache(t))
 	t.Cleanup(func() {
-		if err := current.close(); err != nil {
-			t.Error(err)
-		}
+		testkit.Must(t, current.close())
 	})
 	call := func(target func(context.Context) error, variable, value string) error {
 		t.Setenv(variable, value)
@@ -34,9 +33,7 @@ func TestInputsAreReadAtEachCall(t *testing.T) {
 			t.Errorf("there is no project for %s", board)
 		}
 	}
-	if err := call(Generate, "BOARD", "nosuch"); failure.Of(err) != failure.Config {
-		t.Errorf("BOARD=nosuch: %v", err)
-	}
+	testkit.WantError(t, call(Generate, "BOARD", "nosuch"), failure.Config)
 	t.Setenv("BOARD", "host")
 	must(Build, "PROJECT", "p")
 	first := current.image.Digest
@@ -48,7 +45,5 @@ func TestInputsAreReadAtEachCall(t *testing.T) {
 	if project.Exists("p") || current.project != nil {
 		t.Error("the project was not removed")
 	}
-	if err := call(Run, "REPEAT", "none"); failure.Of(err) != failure.Config {
-		t.Errorf("REPEAT=none: %v", err)
-	}
+	testkit.WantError(t, call(Run, "REPEAT", "none"), failure.Config)
 }

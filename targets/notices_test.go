@@ -2,7 +2,6 @@ package targets
 
 import (
 	"bytes"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -30,7 +29,7 @@ func TestToolchainNotices(t *testing.T) {
 			text += "LOAD " + strings.TrimSpace(string(path)) + "\n"
 		}
 		file := filepath.Join(t.TempDir(), "firmware.map")
-		testkit.Must(t, os.WriteFile(file, []byte(text), 0o644))
+		testkit.WriteFile(t, file, text)
 		notices, err := toolchainNotices(t.Context(), file)
 		if err != nil || len(notices) != 2 || notices[0].Name != want+".copyright" ||
 			notices[1].Name != "gcc-arm-none-eabi.copyright" || !bytes.Contains(notices[0].Data, []byte("opyright")) {

@@ -14,17 +14,48 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	abs, err := filepath.Abs(path)
+	testkit.Must(t, err)
+	return abs
+}
+
+// TestExampleRepository runs examples/own-repo by the commands of its README, with go tool mage itself.
+func TestExampleRepository(t *testing.T) {
+	s := openShop(t)
+	out := filepath.Join(t.TempDir(), "out.npz")
+	command := func(args ...string) *exec.Cmd {
+		cmd := exec.Command("go", append([]string{"tool", "mage"}, args...)...)
+		cmd.Dir = absolute(t, "../examples/own-repo")
+		cmd.Env = append(s.environment(), "PROJECT="+filepath.Join(filepath.Dir(out), "p"), "TARGET=sine", "OUTPUT="+out)
+		return cmd
+	}
+	// At once, because each call asks Go whether mage is up to date.
+	got := testkit.Output(t, command("boards", "build", "flash", "run", "size"))
+	for _, want := range []string{
+		"desk  ", "host  ", "board desk", "output0", "float32 (1, 1)", "mean",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in:\n%s", want, got)
+		}
+	}
+	testkit.Must(t, sameArrays(out, "../examples/own-repo/models/sine.outputs.npz"))
+	other := command("flash")
+	other.Env = append(other.Env, "BOARD=host")
+	hint := regexp.MustCompile(`hint: .* generate it again: PROJECT=\S+ BOARD=host .*go tool mage generate\n`)
+	if got, err := other.CombinedOutput(); err == nil || !hint.Match(got) {
+		t.Errorf("for another board: %v, without %q:\n%s", err, hint, got)
+	}
+}
+
 // TestOwnFunctions runs the example repository's own test: Go calls C functions that its boards bring.
 func TestOwnFunctions(t *testing.T) {
 	s := openShop(t)
 	cmd := exec.Command("go", "test", "-count=1", "-v", ".")
 	cmd.Dir = absolute(t, "../examples/own-repo")
 	cmd.Env = s.environment()
-	output, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
-	for line := range strings.Lines(string(output)) {
+	for line := range strings.Lines(testkit.Output(t, cmd)) {
 		if strings.Contains(line, "not installed") {
 			t.Log(strings.TrimSpace(line))
 		}
@@ -35,12 +66,10 @@ func TestOwnFunctions(t *testing.T) {
 func TestWorkflow(t *testing.T) {
 	drawn.OnlyInFull(t, "TestExampleRepository and the stories validate and release")
 	s := openShop(t)
-	needs(t, "riscv64-unknown-elf-gcc", "qemu-system-riscv32")
+	testkit.Need(t, "riscv64-unknown-elf-gcc", "qemu-system-riscv32")
 	repo := filepath.Join(t.TempDir(), "repo")
 	testkit.Must(t, os.CopyFS(repo, os.DirFS("../examples/own-repo")))
-	if err := os.RemoveAll(filepath.Join(repo, "build")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.RemoveAll(filepath.Join(repo, "build")))
 	workflow := testkit.ReadFile(t, filepath.Join(repo, ".github", "workflows", "firmware.yml"))
 	env, ran := s.environment(), 0
 	for line := range strings.Lines(string(workflow)) {
@@ -54,10 +83,7 @@ func TestWorkflow(t *testing.T) {
 		}
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(run, "./bs ", "mage "))
 		cmd.Dir, cmd.Env = repo, env
-		output, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", run, err, output)
-		}
+		testkit.Output(t, cmd)
 		ran++
 	}
 	if ran != 3 {
@@ -75,7 +101,7 @@ func TestWorkflow(t *testing.T) {
 // reported, and the table has the other commit's values. A relative path in go.mod leads to the same folder from both.
 func TestMeasureWorkflow(t *testing.T) {
 	s := openShop(t)
-	needs(t, "riscv64-unknown-elf-gcc", "qemu-system-riscv32", "git")
+	testkit.Need(t, "riscv64-unknown-elf-gcc", "qemu-system-riscv32", "git")
 	repo := filepath.Join(t.TempDir(), "own repo")
 	testkit.Must(t, os.CopyFS(repo, os.DirFS("../examples/own-repo")))
 	workflow, err := os.ReadFile(filepath.Join(repo, ".github", "workflows", "measure.yml"))
@@ -133,26 +159,6 @@ func TestMeasureWorkflow(t *testing.T) {
 	}
 }
 
-// TestAlias: advice names targets as a magefile imports them: in its folder and, called with such a name, in another
-// one.
-func TestAlias(t *testing.T) {
-	drawn.OnlyInFull(t, "the tests of aliases in package console")
-	s := openShop(t)
-	repo := filepath.Join(t.TempDir(), "repo")
-	bin := t.TempDir()
-	testkit.Must(t, compileMagefile(repo, bin, "bs"))
-	mage := filepath.Join(bin, "mage")
-	for _, dir := range []string{repo, t.TempDir()} {
-		cmd := exec.Command(mage, "bs:flash")
-		cmd.Dir, cmd.Env = dir, append(s.environment(), "IMAGE=abcdef")
-		output, err := cmd.CombinedOutput()
-		want := "hint: " + mage + " bs:cache:list shows those there are"
-		if err == nil || !strings.Contains(string(output), want) {
-			t.Errorf("%v\n%s\nwant %s", err, output, want)
-		}
-	}
-}
-
 // developers are targets that only boardsmith's own repository has.
 var developers = []string{"bench", "lint", "test", "test:full", "test:soak"}
 
@@ -160,12 +166,9 @@ var developers = []string{"bench", "lint", "test", "test:full", "test:soak"}
 // own checks.
 func TestUsersTargets(t *testing.T) {
 	s := openShop(t)
-	output, err := exec.Command(filepath.Join(s.bin, "mage"), "-l").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
+	output := testkit.Output(t, s.mage("", nil, "-l"))
 	var names []string
-	for line := range strings.Lines(string(output)) {
+	for line := range strings.Lines(output) {
 		if words := strings.Fields(line); len(words) > 1 && strings.HasPrefix(line, "  ") {
 			names = append(names, words[0])
 		}
@@ -183,11 +186,9 @@ func TestUsersTargets(t *testing.T) {
 
 	cmd := exec.Command("go", "list", "-tags=mage", "-deps", "magefile.go")
 	cmd.Dir = absolute(t, "../examples/own-repo")
-	output, err = cmd.Output()
-	testkit.Must(t, err)
-	linked := strings.Fields(string(output))
+	linked := strings.Fields(testkit.Output(t, cmd))
 	if !slices.Contains(linked, module+"/targets") {
-		t.Errorf("targets is not linked: the test looks at the wrong thing\n%s", output)
+		t.Errorf("targets is not linked: the test looks at the wrong thing: %q", linked)
 	}
 	for _, name := range []string{"targets/develop", "internal/testkit/drawn", "testing"} {
 		if slices.Contains(linked, name) || slices.Contains(linked, module+"/"+name) {

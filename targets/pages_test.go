@@ -16,8 +16,7 @@ import (
 
 func readDoc(t *testing.T, name string) string {
 	t.Helper()
-	data := testkit.ReadFile(t, filepath.Join("..", "docs", name))
-	return string(data)
+	return string(testkit.ReadFile(t, filepath.Join("..", "docs", name)))
 }
 
 // fenced returns the fenced blocks of a page in a language, "" for those without one.
@@ -56,8 +55,7 @@ func pages(t *testing.T) map[string]string {
 	}
 	all := map[string]string{}
 	for _, file := range append(files, "../README.md") {
-		data := testkit.ReadFile(t, file)
-		all[filepath.Base(file)] = string(data)
+		all[filepath.Base(file)] = string(testkit.ReadFile(t, file))
 	}
 	return all
 }
@@ -86,8 +84,7 @@ func TestPageCommands(t *testing.T) {
 				testkit.Must(t, os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join("..", folder))))
 			}
 			for _, file := range []string{"go.mod", "go.sum"} { // by which targets build boardsmith's other programs
-				data := testkit.ReadFile(t, filepath.Join(s.dir, "repo", file))
-				testkit.WriteFile(t, filepath.Join(dir, file), string(data))
+				testkit.WriteFile(t, filepath.Join(dir, file), string(testkit.ReadFile(t, filepath.Join(s.dir, "repo", file))))
 			}
 			for _, m := range commands.FindAllStringSubmatch(all[name], -1) {
 				cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", strings.ReplaceAll(m[1], "go tool mage", "mage"))
@@ -95,9 +92,7 @@ func TestPageCommands(t *testing.T) {
 				if base := os.Getenv("ZEPHYR_BASE"); name == "zephyr.md" {
 					cmd.Env = append(cmd.Env, "ZEPHYR_BASE="+base)
 				}
-				if output, err := cmd.CombinedOutput(); err != nil {
-					t.Errorf("%v\n%s", err, output)
-				}
+				testkit.Output(t, cmd)
 			}
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
+	"github.com/boardsmith/boardsmith/internal/tolerance"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 	"github.com/boardsmith/boardsmith/targets/internal/toolbox"
@@ -62,7 +62,7 @@ func openShop(t testing.TB) shop {
 			theShop.bin, theShop.home = filepath.Join(theShop.dir, "bin"), filepath.Join(theShop.dir, "home")
 			theShop.err = errors.Join(os.Mkdir(theShop.home, 0o755),
 				os.Symlink(testcache.Dir(), filepath.Join(theShop.home, "cache")),
-				compileMagefile(filepath.Join(theShop.dir, "repo"), theShop.bin, ""))
+				compileMagefile(filepath.Join(theShop.dir, "repo"), theShop.bin))
 		}
 		if theShop.err == nil {
 			theShop.err = keepertest.Build(filepath.Join(theShop.bin, "boardsmith-keeper"))
@@ -84,9 +84,8 @@ func homeWithCache(t *testing.T) string {
 	return home
 }
 
-// compileMagefile compiles a copy of the magefile, in folder repo, to a program in bin. It imports the targets under an
-// alias unless that is "".
-func compileMagefile(repo, bin, alias string) error {
+// compileMagefile compiles a copy of the magefile, in folder repo, to a program in bin.
+func compileMagefile(repo, bin string) error {
 	root, err := filepath.Abs("..")
 	if err != nil {
 		return err
@@ -102,7 +101,6 @@ func compileMagefile(repo, bin, alias string) error {
 			return err
 		}
 		data = bytes.ReplaceAll(data, []byte("=> ../.."), []byte("=> "+strconv.Quote(root)))
-		data = bytes.ReplaceAll(data, []byte("//mage:import\n"), []byte("//mage:import "+alias+"\n"))
 		if err := os.WriteFile(filepath.Join(repo, name), data, 0o644); err != nil {
 			return err
 		}
@@ -119,6 +117,13 @@ func compileMagefile(repo, bin, alias string) error {
 func (s shop) environment() []string {
 	return append(console.ToolEnv(), "BOARDSMITH_HOME="+s.home,
 		"PATH="+s.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+// mage is a run of targets in a folder, with these variables.
+func (s shop) mage(dir string, variables []string, targets ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.bin, "mage"), targets...)
+	cmd.Dir, cmd.Env = dir, append(s.environment(), variables...)
+	return cmd
 }
 
 // long are the stories that build several projects or write flash. A plain run draws some of them: the others, among
@@ -249,7 +254,7 @@ func same(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // sameArrays checks that output0, output1, … have the same types and shapes, equal integers, and floats within
-// 1e-5·max(1, |expected|).
+// 1e-5·(1 + |expected|).
 func sameArrays(got, want string) error {
 	g, err := ndarray.ReadNPZ(got)
 	if err != nil {
@@ -277,27 +282,11 @@ func near(g, w *ndarray.Array) error {
 	if g.DType != w.DType || ndarray.ShapeString(g.Shape) != ndarray.ShapeString(w.Shape) {
 		return fmt.Errorf("%v %s, want %v %s", g.DType, ndarray.ShapeString(g.Shape), w.DType, ndarray.ShapeString(w.Shape))
 	}
-	if w.DType.Code != ndarray.Float {
-		if !bytes.Equal(g.Data, w.Data) {
-			return errors.New("other integers than expected")
-		}
-		return nil
-	}
+	most := map[bool]float64{false: 1e-5}[tolerance.IsInteger(w.DType)]
 	for i := range w.Len() {
-		a, b := g.Float(i), w.Float(i)
-		if !(math.Abs(a-b) <= 1e-5*max(1, math.Abs(b))) {
-			return fmt.Errorf("element %d is %v, want %v", i, a, b)
+		if _, ok := tolerance.Compare(g, w, i, most, most); !ok {
+			return fmt.Errorf("element %d is %v, want %v", i, g.Float(i), w.Float(i))
 		}
 	}
 	return nil
-}
-
-// needs skips a test without these programs.
-func needs(t *testing.T, tools ...string) {
-	t.Helper()
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(err)
-		}
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -20,21 +19,17 @@ import (
 // of the two readers gets a byte.
 func TestSecondReader(t *testing.T) {
 	s := openShop(t)
-	needs(t, "openocd", "arm-none-eabi-gcc", "qemu-system-arm")
+	testkit.Need(t, "openocd", "arm-none-eabi-gcc", "qemu-system-arm")
 	dir, home := t.TempDir(), homeWithCache(t)
 	mage := func(output io.Writer, timeout string, targets ...string) *exec.Cmd {
-		cmd := exec.Command(filepath.Join(s.bin, "mage"), targets...)
-		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
-		cmd.Env = append(s.environment(), "BOARD=microbit", "BOARDSMITH_HOME="+home, "REPEAT=1", "TIMEOUT="+timeout)
+		variables := []string{"BOARD=microbit", "BOARDSMITH_HOME=" + home, "REPEAT=1", "TIMEOUT=" + timeout}
+		cmd := s.mage(dir, variables, targets...)
+		cmd.Stdout, cmd.Stderr = output, output
 		return cmd
 	}
 	must := func(targets ...string) string {
 		t.Helper()
-		var output bytes.Buffer
-		if err := mage(&output, "1m", targets...).Run(); err != nil {
-			t.Fatalf("mage %s: %v\n%s", strings.Join(targets, " "), err, output.String())
-		}
-		return output.String()
+		return testkit.Output(t, mage(nil, "1m", targets...))
 	}
 	defer must("emulated:down")
 	must("build", "flash")
@@ -97,9 +92,7 @@ func TestSecondReader(t *testing.T) {
 		return string(text)
 	}
 	waitFor(t, "the name of the other program", func() bool { return named.MatchString(lines()) })
-	if err := monitor.Process.Signal(syscall.SIGINT); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, monitor.Process.Signal(syscall.SIGINT))
 	if code := ends(monitor, new(bytes.Buffer)); code != 0 || !named.MatchString(lines()) {
 		t.Errorf("monitor: status %d\n%s", code, lines())
 	}

@@ -35,21 +35,12 @@ const tunedSpace = `{
 }
 `
 
-func tunedModel(t *testing.T) string {
-	t.Helper()
-	root, err := filepath.Abs("..")
-	testkit.Must(t, err)
-	return filepath.Join(root, "examples", "samples", "digits_i8.aot_packed.tar")
-}
-
 // tuning is a mage run that searches the space of tunedKernel, in a folder of its own.
 func tuningSpace(t *testing.T, s shop, dir string, env ...string) *exec.Cmd {
 	t.Helper()
 	testkit.WriteFile(t, filepath.Join(dir, "k.c"), tunedKernel)
 	testkit.WriteFile(t, filepath.Join(dir, "k.json"), tunedSpace)
-	cmd := exec.Command(filepath.Join(s.bin, "mage"), "tune")
-	cmd.Dir, cmd.Env = dir, append(append(s.environment(), "SPACE=k.json", "PROPOSER=grid"), env...)
-	return cmd
+	return s.mage(dir, append([]string{"SPACE=k.json", "PROPOSER=grid"}, env...), "tune")
 }
 
 var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
@@ -123,9 +114,7 @@ func TestTuneInterrupted(t *testing.T) {
 	if before >= 40 {
 		t.Fatal("it was not interrupted in its middle")
 	}
-	if out, err := tuningSpace(t, s, dir, "TRIALS=40", "REPEAT=20").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	testkit.Output(t, tuningSpace(t, s, dir, "TRIALS=40", "REPEAT=20"))
 	seen := map[string]bool{}
 	for _, line := range lines() {
 		var r struct{ ID string }

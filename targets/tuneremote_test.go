@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,8 +16,7 @@ import (
 func TestTuneAtATracker(t *testing.T) {
 	s, k := openShop(t), trackertest.Start(t)
 	for range 2 {
-		cmd := exec.Command(filepath.Join(s.bin, "mage"), "serve")
-		cmd.Dir, cmd.Env = t.TempDir(), append(s.environment(), "BOARD=host", "TRACKER="+k.Address(), "FORCE=1")
+		cmd := s.mage(t.TempDir(), []string{"BOARD=host", "TRACKER=" + k.Address(), "FORCE=1"}, "serve")
 		var output bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &output, &output
 		testkit.Must(t, cmd.Start())
@@ -35,14 +32,15 @@ func TestTuneAtATracker(t *testing.T) {
 		testkit.Must(t, err)
 		return keys["host"] == 2
 	})
-	dir := t.TempDir()
+	dir, tracker := t.TempDir(), "TRACKER="+k.Address()
+	model := " SPACE= PROPOSER= MODEL=" + absolute(t, "../examples/samples/digits_i8.aot_packed.tar")
 	for wrong, want := range map[string]string{
-		"KEY=host":                                                            "KEY=host has no effect without TRACKER",
-		"TRACKER=" + k.Address() + " KEY=kiln":                                `no board of key "kiln"; its keys: host`,
-		"TRACKER=" + k.Address() + " BOARD=host=A":                            "the tracker chooses the device",
-		"TRACKER=" + k.Address() + " PRIORITY=highly":                         "PRIORITY=highly is no number",
-		"TRACKER=" + k.Address() + " BOARD=host,mps2_an386 KEY=a,b,c":         "KEY has 3 keys for 2 boards",
-		"TRACKER=" + k.Address() + " SPACE= PROPOSER= MODEL=" + tunedModel(t): "is for CANDIDATES and SPACE, not for MODEL",
+		"KEY=host":                                   "KEY=host has no effect without TRACKER",
+		tracker + " KEY=kiln":                        `no board of key "kiln"; its keys: host`,
+		tracker + " BOARD=host=A":                    "the tracker chooses the device",
+		tracker + " PRIORITY=highly":                 "PRIORITY=highly is no number",
+		tracker + " BOARD=host,mps2_an386 KEY=a,b,c": "KEY has 3 keys for 2 boards",
+		tracker + model:                              "is for CANDIDATES and SPACE, not for MODEL",
 	} {
 		cmd := tuningSpace(t, s, dir, strings.Fields(wrong)...)
 		output, _ := cmd.CombinedOutput()
@@ -54,14 +52,12 @@ func TestTuneAtATracker(t *testing.T) {
 	if output, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 7 {
 		t.Errorf("without a tracker: status %d, not 7\n%s", cmd.ProcessState.ExitCode(), output)
 	}
-	cmd = tuningSpace(t, s, dir, "TRIALS=4", "TRACKER="+k.Address(), "KEY=host")
-	if output, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, output)
-	}
+	cmd = tuningSpace(t, s, dir, "TRIALS=4", tracker, "KEY=host")
+	testkit.Output(t, cmd)
 	machine, err := os.Hostname()
 	testkit.Must(t, err)
 	// On a loaded computer the second board comes late: the run goes on until both have measured.
-	cmd = tuningSpace(t, s, dir, "TRIALS=4000", "REPEAT=20", "TRACKER="+k.Address(), "KEY=host", "JSON=1")
+	cmd = tuningSpace(t, s, dir, "TRIALS=4000", "REPEAT=20", tracker, "KEY=host", "JSON=1")
 	var errors bytes.Buffer
 	cmd.Stderr = &errors
 	output, err := cmd.StdoutPipe()
