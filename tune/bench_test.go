@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
@@ -89,17 +90,21 @@ func BenchmarkCandidates(b *testing.B) {
 			must(b, err)
 			_, err = r.Measure(b.Context(), operator("warm", right)) // until the board has opened
 			must(b, err)
+			var load, run time.Duration // on the board
 			b.ResetTimer()
 			for result, err := range r.All(b.Context(), variants(b, b.N*perOp)) {
 				must(b, err)
 				if result.Failure != nil || result.SameAs != "" || len(result.Samples) != 3 {
 					b.Errorf("%s: %+v", result.ID, result)
 				}
+				load, run = load+result.Load, run+result.Run
 			}
 			b.StopTimer()
 			perMinute := 60 * float64(b.N*perOp) / b.Elapsed().Seconds()
 			b.ReportMetric(perMinute, "candidates/min")
 			b.ReportMetric(100*perMinute/most, "%bound")
+			b.ReportMetric(load.Seconds()*1000/float64(b.N*perOp), "load-ms")
+			b.ReportMetric(run.Seconds()*1000/float64(b.N*perOp), "run-ms")
 			must(b, r.Close())
 		})
 	}
