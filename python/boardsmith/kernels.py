@@ -262,17 +262,28 @@ def _hoist(stmt: Any) -> Any:
     return _under(outside, tirx.For(stmt.loop_var, low, high - low, kind, inner, None, stmt.annotations))
 
 
+def _source(load: Any) -> Any:
+    """Returns the memory that is read."""
+    return load.source if hasattr(load, "source") else load.buffer  # TVM 0.27, or 0.26
+
+
 def _depends(node: Any, var: Any) -> bool:
     return any(v.same_as(var) for v in nodes(node, tirx.Var))
 
 
 def _rounds(loop: tirx.For, steps: list[Any]) -> int:
-    """Returns how many rounds of an inner loop are written as one; 0 if it does anything but sums."""
+    """Returns how many rounds of an inner loop are written as one; 0 if it does anything but sums, of which none reads
+    what another one has changed, or if its length is not fixed."""
+    if not all(isinstance(s, tirx.BufferStore) for s in steps):
+        return 0
+    if not isinstance(loop.min, tirx.IntImm) or not isinstance(loop.extent, tirx.IntImm):
+        return 0
     for step in steps:
-        if not isinstance(step, tirx.BufferStore) or any(_depends(i, loop.loop_var) for i in step.indices):
-            return 0
+        changed = [load for load in nodes(step.value, LOAD) if any(_source(load).same_as(s.buffer) for s in steps)]
         total = tirx.BufferLoad(step.buffer, step.indices)
-        if not any(tvm_ffi.structural_equal(x, total) for x in nodes(step.value, LOAD)):
+        if not changed or not all(tvm_ffi.structural_equal(load, total) for load in changed):
+            return 0
+        if any(_depends(i, loop.loop_var) for i in step.indices):
             return 0
     return next((n for n in (ROUNDS if len(steps) == 1 else (2,)) if int(loop.extent) % n == 0), 0)
 

@@ -82,7 +82,6 @@ class Layer:
             self.options = getattr(tflite, OPTIONS[table.BuiltinOptionsType()])()
             self.options.Init(found.Bytes, found.Pos)
 
-
     @property
     def is_float(self) -> bool:
         """Reports whether what the layer reads and computes are no integers with a scale."""

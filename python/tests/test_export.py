@@ -91,6 +91,16 @@ class Export(unittest.TestCase):
         self.assertIsInstance(loop, tirx.For)
         self.assertIsInstance(loop.body, tirx.IfThenElse)
 
+    def test_sums_that_depend(self):
+        """Rounds are one for sums that read what they alone change, over a loop of fixed length."""
+        memory, data = tirx.decl_buffer((2,)), tirx.decl_buffer((8,))
+        i, n = tirx.Var("i", "int32"), tirx.Var("n", "int32")
+        first, second, x = (tirx.BufferLoad(*at) for at in ((memory, [0]), (memory, [1]), (data, [i])))
+        for length, value, merged in ((8, second + x, True), (8, second + first, False), (n, second + x, False)):
+            steps = tirx.SeqStmt([tirx.BufferStore(memory, first + x, [0]), tirx.BufferStore(memory, value, [1])])
+            loop = boardsmith.kernels._hoist(tirx.For(i, 0, length, tirx.ForKind.SERIAL, steps))
+            self.assertEqual(str(loop.extent) != str(length), merged)
+
     def test_deep(self):
         """A chain of more operators than Python has calls, behind an integer."""
         n = networks.Network("deep", x=(1, 4))
