@@ -437,6 +437,19 @@ func TestNoClasses(t *testing.T) {
 	wantError(t, err, failure.Config)
 }
 
+// TestNoInputs: the samples of a model without inputs are its expected outputs.
+func TestNoInputs(t *testing.T) {
+	m := classifier()
+	m.Inputs = nil
+	s, err := newSet([]ndarray.Named{named("scores", floats([]int64{2, 3}, 1, 2, 3, 3, 2, 1))}, m)
+	must(t, err)
+	r, _, err := run(t.Context(), &echo{model: m, in: scores(1, 2, 3)}, s, Options{})
+	must(t, err)
+	if r.Samples != 2 || r.Equal != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestOtherModel: a set of one model does not run on another one.
 func TestOtherModel(t *testing.T) {
 	m := classifier()

@@ -52,8 +52,13 @@ func (c *column) of(i int) *ndarray.Array {
 	return &ndarray.Array{DType: c.DType, Shape: c.Shape, Data: c.parts[i]}
 }
 
-// Len returns the number of samples.
-func (s *Set) Len() int { return s.most(inputKind) }
+// Len returns the number of samples: without inputs, that of the expected outputs.
+func (s *Set) Len() int {
+	if len(s.columns[inputKind]) == 0 {
+		return s.most(outputKind)
+	}
+	return s.most(inputKind)
+}
 
 // HasExpected reports whether the set has expected outputs.
 func (s *Set) HasExpected() bool { return s.most(outputKind) > 0 }
@@ -69,8 +74,10 @@ func (s *Set) most(k kind) (n int) {
 	return n
 }
 
-// name returns the name of a sample, by the file of its first input.
-func (s *Set) name(i int) string { return s.columns[inputKind][0].names[i] }
+// name returns the name of a sample, by the file of its first tensor.
+func (s *Set) name(i int) string {
+	return slices.Concat(s.columns[inputKind], s.columns[outputKind])[0].names[i]
+}
 
 // label returns the label of a sample.
 func (s *Set) label(i int) int64 { return s.columns[labelKind][0].labels[i] }

@@ -141,18 +141,20 @@ func TestBudgetIsSentOncePerDeadline(t *testing.T) {
 	}
 }
 
-// TestInternalCallHasOwnBudget: an internal request has the time of its own context, not the budget of an earlier short
-// call.
-func TestInternalCallHasOwnBudget(t *testing.T) {
+// TestOwnFunctionsNeedLittle: a request of the firmware's own functions keeps the budget of an earlier call, unless
+// that is short: then it has the time of its own context.
+func TestOwnFunctionsNeedLittle(t *testing.T) {
 	var budgets []int64
-	d := budgeted(&budgets)
-	s := opened(t, d, rpc.Options{})
+	s := opened(t, budgeted(&budgets), rpc.Options{})
 	ctx := within(t, time.Hour)
 	f := valueOf[rpc.Function](t)(s.Function(ctx, "fail"))
-	_, _ = f.Call(testkit.Context(t))
-	_, _ = valueOf[rpc.Module](t)(s.SystemLib(testkit.Context(t))).Function(ctx, "negate")
-	if len(budgets) != 2 || budgets[1] < 1000*1000 {
-		t.Errorf("the device got the budgets %v", budgets)
+	for limit, sent := range map[time.Duration]int{10 * time.Second: 1, time.Second: 2} {
+		budgets = nil
+		_, _ = f.Call(within(t, limit))
+		_, _ = valueOf[rpc.Module](t)(s.SystemLib(within(t, limit))).Function(ctx, "negate")
+		if len(budgets) != sent || sent == 2 && budgets[1] < 1000*1000 {
+			t.Errorf("after a call of %v the device got the budgets %v", limit, budgets)
+		}
 	}
 }
 

@@ -192,6 +192,8 @@ func chosenSet(ctx context.Context, j *job, m *mlf.Model, digest string) (set *m
 	case from != "":
 	case m.Examples != nil:
 		from = "the model's examples"
+	case len(m.Inputs) == 0 && files.Expected != "":
+		from = files.Expected
 	case files.Expected != "" || files.Labels != "":
 		return nil, "", noSet()
 	case digest == samples.Digest():

@@ -108,43 +108,10 @@ extern int boardsmith_checked(TVMValue* args, int* type_codes, int num_args, TVM
 #define BOARDSMITH_CHECK_STACK_BYTES 256
 #endif
 
-enum {
-  CHECK_STACK_WORDS = BOARDSMITH_CHECK_STACK_BYTES / 4,
-  CHECK_BLOCKS = 7,           // of workspace
-  CHECK_LARGEST_BYTES = 4096  // block; each other one has half of the previous size
-};
-
-// Fills memory with numbers that differ from call to call.
-static void soil(volatile uint32_t* words, size_t count) {
-  static uint32_t number = 1;
-  for (size_t i = 0; i < count; i++) {
-    number = (number * 1664525U) + 1013904223U;
-    words[i] = number;
-  }
-}
-
-static void __attribute__((noinline)) soil_stack(void) {
-  volatile uint32_t words[CHECK_STACK_WORDS + 1];
-  soil(words, CHECK_STACK_WORDS);
-}
-
-// Takes large blocks and then small ones, so that also gaps between live allocations are filled.
-static void soil_workspace(void) {
-  void* blocks[CHECK_BLOCKS];
-  size_t bytes = (size_t)CHECK_LARGEST_BYTES;
-  for (unsigned i = 0; i < (unsigned)CHECK_BLOCKS; i++) {
-    blocks[i] = TVMBackendAllocWorkspace((int)kDLCPU, 0, bytes, (int)kDLUInt, 8);
-    if (blocks[i] != NULL) {
-      soil(blocks[i], bytes / sizeof(uint32_t));
-    }
-    bytes /= 2U;
-  }
-  for (unsigned i = 0; i < (unsigned)CHECK_BLOCKS; i++) {
-    if (blocks[i] != NULL) {
-      (void)TVMBackendFreeWorkspace((int)kDLCPU, 0, blocks[i]);
-    }
-  }
-  TVMAPISetLastError("");  // a block that there was no memory for is no error
+// The frame of the checked function will lie where this array was.
+static void __attribute__((noinline)) soil(void) {
+  uint32_t words[(BOARDSMITH_CHECK_STACK_BYTES / 4) + 1];
+  _tvm_backend_functions->soil(words, sizeof words);
 }
 
 // Calls the checked function where memory that it does not write itself has other content than in the call before.
@@ -152,8 +119,7 @@ int boardsmith_check(TVMValue* args, int* type_codes, int num_args, TVMValue* ou
                      void* resource_handle);
 int boardsmith_check(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                      void* resource_handle) {
-  soil_workspace();
-  soil_stack();
+  soil();
   return boardsmith_checked(args, type_codes, num_args, out_value, out_type, resource_handle);
 }
 

@@ -41,6 +41,8 @@ typedef struct TVMBackendLinkTable {
   // Memory until the session ends, and the size of a tensor: models with the C interface need them.
   tvm_crt_error_t (*memory_allocate)(size_t num_bytes, DLDevice dev, void** out);
   int (*tensor_bytes)(int32_t ndim, const int64_t* shape, DLDataType dtype, size_t* size_bytes);
+  // Fills memory, and what is free of the workspace, with numbers that differ from call to call.
+  void (*soil)(void* memory, size_t size_bytes);
 } TVMBackendLinkTable;
 
 // Default (weak): NULL. The table's symbol.

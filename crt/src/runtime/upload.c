@@ -21,7 +21,9 @@ enum {
   FREE_PARTS = UPLOADS + 1,
   PART_BYTES = 24,  // of the answer of boardsmith.memory
   VERSION = 1,
-  EXECUTABLE = 1  // a flag there
+  EXECUTABLE = 1,  // a flag there
+  SOILED_BLOCKS = 7,
+  SOILED_LARGEST_BYTES = 4096  // each other block has half of the previous size
 };
 
 typedef struct upload {
@@ -167,6 +169,36 @@ static void set_last_error(const char* message) {
   boardsmith_logged(text, strlen(text));
 }
 
+// Fills memory with numbers that differ from call to call.
+static void soil_words(void* memory, size_t size_bytes) {
+  static uint32_t number = 1;
+  uint32_t* const words = memory;
+  for (size_t i = 0; i < (size_bytes / sizeof(uint32_t)); i++) {
+    number = (number * 1664525U) + 1013904223U;
+    words[i] = number;
+  }
+}
+
+static void soil(void* memory, size_t size_bytes) {
+  void* blocks[SOILED_BLOCKS];
+  // Large blocks and then small ones, so that also gaps between live allocations are filled.
+  size_t block_bytes = (size_t)SOILED_LARGEST_BYTES;
+  for (unsigned i = 0; i < (unsigned)SOILED_BLOCKS; i++) {
+    blocks[i] = TVMBackendAllocWorkspace((int)kDLCPU, 0, block_bytes, (int)kDLUInt, 8);
+    if (blocks[i] != NULL) {
+      soil_words(blocks[i], block_bytes);
+    }
+    block_bytes /= 2U;
+  }
+  for (unsigned i = 0; i < (unsigned)SOILED_BLOCKS; i++) {
+    if (blocks[i] != NULL) {
+      (void)TVMBackendFreeWorkspace((int)kDLCPU, 0, blocks[i]);
+    }
+  }
+  TVMAPISetLastError("");  // a block that there was no memory for is no error
+  soil_words(memory, size_bytes);
+}
+
 static const TVMBackendLinkTable link_table = {
     .size_bytes = sizeof(TVMBackendLinkTable),
     .alloc_workspace = TVMBackendAllocWorkspace,
@@ -181,6 +213,7 @@ static const TVMBackendLinkTable link_table = {
     .symbol = boardsmith_upload_symbol,
     .memory_allocate = allocate,
     .tensor_bytes = boardsmith_tensor_bytes,
+    .soil = soil,
 };
 
 static int refuse(const char* text) {

@@ -104,8 +104,28 @@ func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, own []mlf.
 		return rpc.Program{}, err
 	}
 	own = slices.Concat(own, stubs)
+	if err := errors.Join(writeAll(linkDir, own), writeAll(operatorsDir, objects)); err != nil {
+		return rpc.Program{}, err
+	}
 
-	entries := append([]string{initFunction}, o.Entries...)
+	// The function that calls constructors is sent only with code that has some, which a link tells.
+	if len(stubs) == 0 {
+		p, err := l.linkEntries(ctx, dir, o, own, objects, w)
+		if err != nil || p.Init == "" {
+			return p, err
+		}
+	}
+
+	o.Entries = append([]string{initFunction}, o.Entries...)
+	return l.linkEntries(ctx, dir, o, own, objects, w)
+}
+
+// linkEntries links objects, which lie in folders below dir, and makes a program of the result.
+func (l *Linker) linkEntries(ctx context.Context, dir string, o Operators, own, objects []mlf.File, w rpc.Window) (
+	rpc.Program, error,
+) {
+	operatorsDir, linkDir := filepath.Join(dir, operatorsPart), filepath.Join(dir, linkPart)
+	entries := slices.Clone(o.Entries)
 	var checked []string
 	if o.Check != "" {
 		entries = append(entries, o.CheckName(o.Check)+"="+checkFunction)
@@ -118,12 +138,12 @@ func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, own []mlf.
 	}
 
 	linkerScript := mlf.File{Name: operatorScript, Data: fmt.Appendf(nil, script, w.Base, layout.Bytes())}
-	if err := errors.Join(writeAll(linkDir, append(own, linkerScript)), writeAll(operatorsDir, objects)); err != nil {
+	if err := writeAll(linkDir, []mlf.File{linkerScript}); err != nil {
 		return rpc.Program{}, err
 	}
 
 	words := slices.Concat(l.link, []string{
-		"-T", toLinkPart + operatorScript, "-o", toLinkPart + linkedFile, "--gc-sections", "-e", initFunction,
+		"-T", toLinkPart + operatorScript, "-o", toLinkPart + linkedFile, "--gc-sections", "-e", "0",
 		"-u", tablePointer,
 	}, checked)
 	for _, e := range layout.Entries {
@@ -214,7 +234,7 @@ func (l *Linker) program(f *elf.File, r firmware.Registry, w rpc.Window) (rpc.Pr
 		Registry: at["boardsmith_registry"], Signatures: r.SignaturesAt(at["boardsmith_registry"]),
 	}
 
-	// Without constructors and stubs, nothing has to be initialised.
+	// Without constructors and stubs, nothing has to be initialised: then it is not among the entries.
 	if at["boardsmith_constructors"] != at["boardsmith_constructors_end"] || at[importPointers] != 0 {
 		p.Init = initFunction
 	}

@@ -28,7 +28,7 @@ var beginnings = map[string]string{
 	".md":       `\| board \||# Board `,
 	".csv":      `board,model,app,|id,kind,board,`,
 	"recording": `\{"boardsmith_recording":`,
-	"log":       ``, // it grows
+	"log":       `\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-][0-9:]+) `,
 }
 
 // CheckFile checks that a variable's file can be written: its folder exists, and takes a new file. A file that exists
@@ -89,7 +89,7 @@ func CheckFormat(variable, path string, formats []string) error {
 
 	if !regexp.MustCompile(`\A(` + strings.Join(patterns, "|") + `)`).MatchReader(bufio.NewReader(f)) {
 		return failure.New(failure.Config, "choose another file, or remove this one",
-			"%s=%s is a file of another kind, which would be replaced", variable, path)
+			"%s=%s is a file of another kind, which would be lost", variable, path)
 	}
 	return nil
 }
