@@ -15,6 +15,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
 )
 
 // Dir returns the folder of this repository's archives, which internal/testdata/archives/README.md describes.
@@ -67,6 +68,24 @@ func Path(t testing.TB, name string) string {
 	}
 	t.Fatalf("no archive %s in %s", name, Dir(t))
 	return ""
+}
+
+// Open opens an archive of one model, and returns both.
+func Open(t testing.TB, path string) (*mlf.Archive, *mlf.Model) {
+	t.Helper()
+	a, err := mlf.Open(path)
+	testkit.Must(t, err)
+	m, err := a.Model("")
+	testkit.Must(t, err)
+	return a, m
+}
+
+// Read returns the arrays of a .npz file.
+func Read(t testing.TB, path string) []ndarray.Named {
+	t.Helper()
+	all, err := ndarray.ReadNPZ(path)
+	testkit.Must(t, err)
+	return all
 }
 
 // Name is an archive's name without folder and ending, such as "digits_i8.aot_packed".
