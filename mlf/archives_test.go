@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -63,9 +62,7 @@ func checkKind(t *testing.T, name string, m *mlf.Model) {
 	case strings.HasPrefix(variant, "aot_packed"):
 		want = fmt.Sprint([]any{"full-model", mlf.AOT, "packed", mlf.ABIPacked})
 	}
-	if got := fmt.Sprint([]any{m.Style, m.Executor, m.Interface, m.ABI}); got != want {
-		t.Errorf("%s is %v, want %v", name, got, want)
-	}
+	testkit.Equal(t, name, fmt.Sprint([]any{m.Style, m.Executor, m.Interface, m.ABI}), want)
 	if m.SystemLib == (m.Interface == "c") || (len(m.Functions) == 0) == m.SystemLib {
 		t.Errorf("%s: system library %v with functions %q", name, m.SystemLib, m.Functions)
 	}
@@ -111,10 +108,9 @@ func checkArrays(t *testing.T, what string, ts []mlf.Tensor, path string, named 
 
 func TestOpenTellsByContent(t *testing.T) {
 	packed := mlftest.Path(t, "conv_f32.graph")
-	zipped, err := os.ReadFile(packed)
-	must(t, err)
+	zipped := testkit.ReadFile(t, packed)
 	other := filepath.Join(t.TempDir(), "conv.tar") // gzipped despite its name
-	must(t, os.WriteFile(other, zipped, 0o644))
+	testkit.WriteFile(t, other, string(zipped))
 	a, err := mlf.Open(other)
 	must(t, err)
 	sum := sha256.Sum256(a.Raw)

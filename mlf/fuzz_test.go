@@ -39,29 +39,21 @@ func FuzzOpen(f *testing.F) {
 		if err != nil || again.Digest != a.Digest || !reflect.DeepEqual(again.Files, a.Files) {
 			t.Fatalf("it reads again as %v, %v", again, err)
 		}
-		if want, got := fmt.Sprint(mlftest.Check(a)), fmt.Sprint(mlftest.Check(again)); want != got {
-			t.Fatalf("Check returned %s, then %s", want, got)
+		testkit.Equal(t, "Check", fmt.Sprint(mlftest.Check(again)), fmt.Sprint(mlftest.Check(a)))
+		for _, m := range a.Models { // each tensor's bytes, with its type and shape
+			for _, x := range slices.Concat(m.Inputs, m.Outputs) {
+				n, err := ndarray.Bytes(x.DType, x.Shape)
+				if x.Shape != nil && (err != nil || int64(n) != x.Bytes) {
+					t.Fatalf("model %s: %v has %d bytes, by its shape %d, %v", m.Name, x, x.Bytes, n, err)
+				}
+			}
 		}
-		checkTensors(t, a)
 		for _, file := range a.Files {
 			if !fs.ValidPath(file.Name) {
 				t.Fatalf("the name %q leaves the folder that the archive is unpacked into", file.Name)
 			}
 		}
 	})
-}
-
-// checkTensors compares every tensor's bytes with its type and shape.
-func checkTensors(t *testing.T, a *mlf.Archive) {
-	t.Helper()
-	for _, m := range a.Models {
-		for _, x := range slices.Concat(m.Inputs, m.Outputs) {
-			n, err := ndarray.Bytes(x.DType, x.Shape)
-			if x.Shape != nil && (err != nil || int64(n) != x.Bytes) {
-				t.Fatalf("model %s: %v has %d bytes, by its shape %d, %v", m.Name, x, x.Bytes, n, err)
-			}
-		}
-	}
 }
 
 // FuzzGraph reads arbitrary graphs: in an accepted one every index is valid, and reading its text again gives the
@@ -114,14 +106,10 @@ func checkGraph(t *testing.T, g *modelgraph.Graph, data []byte) {
 		t.Fatalf("%d nodes, arguments %v, heads %v", len(g.Nodes), g.Args, g.Heads)
 	}
 	for i, n := range raw.Nodes {
-		if g.Nodes[i].Name != n.Name {
-			t.Fatalf("node %d is called %q, want %q", i, g.Nodes[i].Name, n.Name)
-		}
+		testkit.Equal(t, "node", g.Nodes[i].Name, n.Name)
 	}
 	for i, h := range raw.Heads {
-		if want := raw.Rows[h[0]] + h[1]; g.Heads[i] != want {
-			t.Fatalf("output %d is entry %d, want %d", i, g.Heads[i], want)
-		}
+		testkit.Equal(t, "output", g.Heads[i], raw.Rows[h[0]]+h[1])
 	}
 	if len(g.Shapes) == 0 {
 		return

@@ -3,6 +3,7 @@ package mlf_test
 import (
 	"archive/tar"
 	"bytes"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -152,21 +153,15 @@ func TestLineEnds(t *testing.T) {
 				files[i].Data = bytes.ReplaceAll(f.Data, []byte("\n"), []byte("\r\n"))
 			}
 		}
-		b, err := mlf.Parse(path, mlftest.Tar(t, files...))
-		if err != nil {
-			t.Errorf("%s: %v", path, err)
-			continue
-		}
-		for i, m := range a.Models {
-			n := b.Models[i]
-			sameTensors := func(x, y mlf.Tensor) bool { return x.String() == y.String() && x.Bytes == y.Bytes }
-			if !slices.EqualFunc(m.Inputs, n.Inputs, sameTensors) || !slices.EqualFunc(m.Outputs, n.Outputs, sameTensors) ||
-				!slices.Equal(m.Functions, n.Functions) || m.ABI != n.ABI || m.Entry != n.Entry ||
-				!slices.Equal(m.Pools, n.Pools) || m.SystemLib != n.SystemLib ||
-				(mlftest.Check(a) == nil) != (mlftest.Check(b) == nil) {
-				t.Errorf("%s: %+v, with other line ends %+v", path, m.Inputs, n.Inputs)
+		b := mlftest.Parse(t, files...)
+		facts := func(a *mlf.Archive) (all []string) {
+			for _, m := range a.Models {
+				all = append(all, fmt.Sprintf("%#v %#v %#v %v %v %#v %v", m.Inputs, m.Outputs, m.Functions, m.ABI, m.Entry,
+					m.Pools, m.SystemLib), fmt.Sprint(mlftest.Check(a) == nil))
 			}
+			return all
 		}
+		testkit.Equal(t, path, facts(b), facts(a))
 	}
 }
 

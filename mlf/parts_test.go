@@ -3,6 +3,7 @@ package mlf
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -76,21 +77,15 @@ func TestOutputNames(t *testing.T) {
 		{&relayText{}, known("a", "b"), 2, []string{"output0", "output1"}},
 		{&relayText{Results: results}, known("a", "b"), 2, []string{"b", "a"}},
 	} {
-		if got := outputNames(c.relay, c.known, c.n); !slices.Equal(got, c.want) {
-			t.Errorf("names %q, want %q", got, c.want)
-		}
+		testkit.Equal(t, "names", outputNames(c.relay, c.known, c.n), c.want)
 	}
 }
 
 func TestRegistryNames(t *testing.T) {
 	got := registryNames(unescape([]byte(`\002\000add\000__tvm_main__\000`)))
-	if !slices.Equal(got, []string{"add", "__tvm_main__"}) {
-		t.Errorf("%q", got)
-	}
+	testkit.Equal(t, "names", got, []string{"add", "__tvm_main__"})
 	object := append([]byte("xx add\x00 wrong \x05\x00add\x00\x00 then \x02\x00add\x00mul\x00\x00rest add\x00"), 0xff)
-	if got := registryIn(object, []string{"mul", "add"}); !slices.Equal(got, []string{"add", "mul"}) {
-		t.Errorf("in an object: %q", got)
-	}
+	testkit.Equal(t, "in an object", registryIn(object, []string{"mul", "add"}), []string{"add", "mul"})
 }
 
 // TestObjects compiles with each installed compiler and reads back its options.
@@ -140,9 +135,8 @@ func TestOtherFormats(t *testing.T) {
 		"!<thin>\n": "a library", "\xcf\xfa\xed\xfe\x0c": "macOS", "\x64\x86\x02": "Windows",
 		"": "not an object", strings.Repeat("text", 64): "not an object: bad magic",
 	} {
-		if _, err := (File{"a.o", []byte(text)}).Info(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", text, err, want)
-		}
+		_, err := (File{"a.o", []byte(text)}).Info()
+		testkit.WantError(t, err, "", want)
 	}
 }
 
@@ -158,9 +152,9 @@ func TestLinkedDescription(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"kws.json", "folder/dense.json"} {
-		if a, err := Open(filepath.Join(dir, name)); err != nil || a.Models[0].Name != "dense" {
-			t.Errorf("%s: %v", name, err)
-		}
+		a, err := Open(filepath.Join(dir, name))
+		must(t, err)
+		testkit.Equal(t, name, a.Models[0].Name, "dense")
 	}
 	must(t, os.Symlink("none.json", filepath.Join(dir, "broken.json")))
 	_, err = Open(filepath.Join(dir, "broken.json"))
@@ -229,14 +223,10 @@ func TestBomb(t *testing.T) {
 	const limit = 1 << 20
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if _, err := w.Write(make([]byte, limit+1)); err != nil {
-		t.Fatal(err)
-	}
-	must(t, w.Close())
-	if raw, err := unpack(bytes.NewReader(b.Bytes()), limit); err == nil ||
-		!strings.Contains(err.Error(), "unpacks to more") {
-		t.Errorf("unpacked %d bytes of zeroes, %v", len(raw), err)
-	}
+	_, err := w.Write(make([]byte, limit+1))
+	must(t, errors.Join(err, w.Close()))
+	_, err = unpack(bytes.NewReader(b.Bytes()), limit)
+	testkit.WantError(t, err, "", "unpacks to more")
 	if raw, err := unpack(bytes.NewReader(b.Bytes()), limit+1); err != nil || len(raw) != limit+1 {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}
@@ -254,8 +244,7 @@ func TestNameOfOperator(t *testing.T) {
 		{"add", "", "add"},
 	} {
 		m := &Model{Style: operator, Entry: c.entry, Functions: strings.Fields(c.functions)}
-		if m.nameEntry(); m.Entry != c.want {
-			t.Errorf("%+v: %s", c, m.Entry)
-		}
+		m.nameEntry()
+		testkit.Equal(t, c, m.Entry, c.want)
 	}
 }

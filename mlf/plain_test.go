@@ -1,11 +1,11 @@
 package mlf_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -16,11 +16,11 @@ func TestPlainTensors(t *testing.T) {
 	const text = `{"name": "net", "headers": ["net.h"], "function": "net", "arguments": [
 {"input": "x", "dtype": "int8", "shape": [2]}, {"output": "y", "dtype": "int8", "shape": [2]},
 {"arena": "a", "bytes": 1073741824}, {"arena": "b", "bytes": 1073741824}]}`
-	must(t, os.WriteFile(filepath.Join(filepath.Dir(file), "net.h"), nil, 0o644))
+	testkit.WriteFile(t, filepath.Join(filepath.Dir(file), "net.h"), "")
 	for _, name := range []string{
 		"x", "workspace", "Workspace", "class", "status", "x_workspace_pool", "x_constant_pool",
 	} {
-		must(t, os.WriteFile(file, []byte(strings.Replace(text, `"x"`, `"`+name+`"`, 1)), 0o644))
+		testkit.WriteFile(t, file, strings.Replace(text, `"x"`, `"`+name+`"`, 1))
 		a, err := mlf.Open(file)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

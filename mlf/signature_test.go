@@ -92,9 +92,7 @@ func TestSignaturesInDoubt(t *testing.T) {
 	} {
 		a, err := mlf.Open(mlftest.Tiny(t, x.changes))
 		must(t, err)
-		if got := signatures(a.Models[0]); got != x.want {
-			t.Errorf("%s: %s, want %s", name, got, x.want)
-		}
+		testkit.Equal(t, name, signatures(a.Models[0]), x.want)
 	}
 }
 

@@ -1,9 +1,9 @@
 package mlf_test
 
 import (
-	"slices"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -20,8 +20,6 @@ func TestDims(t *testing.T) {
 		{mlf.Tensor{DType: float, Shape: []int64{}, Bytes: 4}, []int64{}},
 		{mlf.Tensor{Bytes: 4}, nil},
 	} {
-		if got := c.t.Dims(); !slices.Equal(got, c.want) || (got == nil) != (c.want == nil) {
-			t.Errorf("%v: %v, want %v", c.t, got, c.want)
-		}
+		testkit.Equal(t, c.t, c.t.Dims(), c.want)
 	}
 }
