@@ -1,11 +1,8 @@
 package modelfile_test
 
 import (
-	"archive/tar"
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/modelfile"
 	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/mlf"
 )
 
 // netH declares the functions of the described model.
@@ -80,6 +78,11 @@ func folder(description string) fstest.MapFS {
 		"bad.a": {Data: []byte("!<thin>\n")},
 		"cut.a": {Data: []byte("!<arch>\nnet.o/")}, "net_call.c": {Data: []byte("\n")},
 	}
+}
+
+// pack packs the folder of a description.
+func pack(description string) ([]byte, error) {
+	return modelfile.Pack(folder(description), "net.json", "net.json")
 }
 
 // wrong are descriptions with one error, and what the message has. Those of wrongC are errors of the compiler.
@@ -168,11 +171,11 @@ func TestWrong(t *testing.T) {
 		if text == netJSON {
 			t.Errorf("%q is not in the description", c.old)
 		}
-		_, err := modelfile.Pack(folder(text), "net.json", "net.json")
+		_, err := pack(text)
 		testkit.WantError(t, err, failure.Config, c.want)
 	}
 	text := strings.NewReplacer(`"float32", "shape": [2]`, `"f32"`, `"net.c"`, `"x.S"`).Replace(netJSON)
-	_, err := modelfile.Pack(folder(text), "net.json", "net.json")
+	_, err := pack(text)
 	testkit.WantError(t, err, "", "dtype", "x.S")
 	_, err = modelfile.Pack(folder(""), "none.json", "none.json")
 	testkit.WantError(t, err, failure.Config)
@@ -181,50 +184,44 @@ func TestWrong(t *testing.T) {
 // unpack writes the files of a description's archive into a folder, and returns the typed call.
 func unpack(t *testing.T, dir, text string) (call string) {
 	t.Helper()
-	raw, err := modelfile.Pack(folder(text), "net.json", "net.json")
+	raw, err := pack(text)
 	must(t, err)
-	for r := tar.NewReader(bytes.NewReader(raw)); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return call
-		}
-		must(t, err)
-		data, err := io.ReadAll(r)
-		must(t, err)
-		file := filepath.Join(dir, filepath.Base(h.Name))
-		testkit.WriteFile(t, file, string(data))
+	a, err := mlf.Parse("net.tar", raw)
+	must(t, err)
+	for _, f := range a.Files {
+		file := filepath.Join(dir, filepath.Base(f.Name))
+		testkit.WriteFile(t, file, string(f.Data))
 		if strings.HasSuffix(file, modelfile.CallSuffix) {
 			call = file
 		}
 	}
+	return call
 }
 
-// compile compiles the typed call of a description as firmware does, and returns what the compiler prints.
-func compile(t *testing.T, cc, text string) (string, error) {
+// compile compiles the typed call of a description as firmware does. What the compiler prints is an error.
+func compile(t *testing.T, cc, text string) error {
 	t.Helper()
 	testkit.Need(t, cc)
 	dir := t.TempDir()
 	output, err := exec.Command(cc, "-std=gnu11", "-Os", "-Wno-error=incompatible-pointer-types",
 		"-Wno-error=int-conversion", "-Wno-error=implicit-function-declaration", "-Wshadow", "-fsyntax-only", "-I"+dir,
 		unpack(t, dir, text)).CombinedOutput()
-	return string(output), err
+	if err != nil || len(output) > 0 {
+		return fmt.Errorf("%v\n%s", err, output)
+	}
+	return nil
 }
 
 // TestWrongForCompiler checks that descriptions which differ from the header are errors of the compiler that name the
 // argument and its line, and that the right one compiles without a warning.
 func TestWrongForCompiler(t *testing.T) {
-	if output, err := compile(t, "cc", netJSON); err != nil || output != "" {
-		t.Errorf("%v\n%s", err, output)
-	}
+	must(t, compile(t, "cc", netJSON))
 	for _, c := range wrongC {
 		text := strings.ReplaceAll(netJSON, c.old, c.new)
 		if text == netJSON {
 			t.Errorf("%q is not in the description", c.old)
 		}
-		output, err := compile(t, "cc", text)
-		if err == nil || !strings.Contains(output, c.want) || !strings.Contains(output, "error: ") {
-			t.Errorf("%s: %v\n%s\nwant %q", c.new, err, output, c.want)
-		}
+		testkit.WantError(t, compile(t, "cc", text), "", c.want, "error: ")
 	}
 }
 
@@ -233,12 +230,8 @@ func TestCType(t *testing.T) {
 	const cc = "arm-none-eabi-gcc"
 	const text = `{"name": "net", "headers": ["net.h"], "function": "net_ints", "arguments": [
 {"input": "x", "dtype": "int32", "shape": [4]}], "returns": {"output": "sum", "dtype": "int32"}}`
-	if output, err := compile(t, cc, text); err == nil || !strings.Contains(output, "argument 1, x:2:") {
-		t.Errorf("%v\n%s", err, output)
-	}
-	if output, err := compile(t, cc, strings.Replace(text, `"int32",`, `"int32", "ctype": "int",`, 1)); err != nil {
-		t.Errorf("%v\n%s", err, output)
-	}
+	testkit.WantError(t, compile(t, cc, text), "", "argument 1, x:2:", "error: ")
+	must(t, compile(t, cc, strings.Replace(text, `"int32",`, `"int32", "ctype": "int",`, 1)))
 }
 
 // TestOtherDescriptions compiles descriptions of other functions: a table of pointers, an element of another type, a
@@ -261,10 +254,7 @@ func TestOtherDescriptions(t *testing.T) {
 		`"net_words", "arguments": [` + x + `, "ctype": "union net_word"}, ` + y + `}]}`:                                      "union net_word is not the type of a number",
 		`"net_text", "arguments": [` + x + `}, ` + y + `}], "returns": {"status": 0}}`:                                        "net.json: net_text:1:",
 	} {
-		output, err := compile(t, "cc", head+text)
-		if want == "" && (err != nil || output != "") || want != "" && (err == nil || !strings.Contains(output, want)) {
-			t.Errorf("%s: %v\n%s\nwant %q", text, err, output, want)
-		}
+		testkit.WantErrorIf(t, want != "", compile(t, "cc", head+text), "", want)
 	}
 }
 
@@ -313,9 +303,8 @@ int main(void) {
 		if err == nil {
 			output, err = exec.Command(filepath.Join(dir, "program")).CombinedOutput()
 		}
-		if err != nil || string(output) != c.want {
-			t.Errorf("%s %s: %v, %s, want %s", c.of, c.flags, err, output, c.want)
-		}
+		must(t, err)
+		testkit.Equal(t, c, string(output), c.want)
 	}
 }
 
@@ -328,7 +317,7 @@ func TestArenaOfBoth(t *testing.T) {
 		"": "", `, "bytes": 64`: "", `, "align": 32`: "", `, "bytes": 32`: "it differs from work in line 3",
 		`, "align": 64`: "it differs from work in line 3",
 	} {
-		_, err := modelfile.Pack(folder(strings.Replace(text, `"work"`, `"work"`+of, 1)), "net.json", "net.json")
+		_, err := pack(strings.Replace(text, `"work"`, `"work"`+of, 1))
 		testkit.WantErrorIf(t, want != "", err, "", want)
 	}
 }
@@ -341,7 +330,7 @@ func TestLines(t *testing.T) {
 {"member": "in", "value": "//"},
 {"member": "flags", "value": "//"}]}], "init": {"function": "net_init", "arguments": [{"struct": "a", "members": [
 {"member": "in", "value": "//"}]}]}}`
-	_, err := modelfile.Pack(folder(text), "net.json", "net.json")
+	_, err := pack(text)
 	for _, want := range []string{
 		"net.json:3: arguments[0].members[0].value: ", "net.json:4: arguments[1].members[0].value: ",
 		"net.json:5: arguments[1].members[1].value: ", "net.json:6: init.arguments[0].members[0].value: ",
@@ -356,9 +345,7 @@ func TestNames(t *testing.T) {
 		for _, old := range []string{`"input": "x"`, `"output": "y"`, `"state": "net"`, `"arena": "work"`} {
 			kind, _, _ := strings.Cut(old, ":")
 			text := strings.ReplaceAll(netJSON, old, kind+`: "`+name+`"`)
-			if output, err := compile(t, "cc", text); err != nil || output != "" {
-				t.Errorf("%s: %q: %v\n%s", kind, name, err, output)
-			}
+			must(t, compile(t, "cc", text))
 		}
 	}
 }
@@ -376,7 +363,7 @@ func TestSameBytes(t *testing.T) {
 
 // TestLicense checks that sources and headers without a licence get that of the description.
 func TestLicense(t *testing.T) {
-	raw, err := modelfile.Pack(folder(strings.Replace(netJSON, `"net",`, `"net", "license": "MIT",`, 1)), "net.json", "net.json")
+	raw, err := pack(strings.Replace(netJSON, `"net",`, `"net", "license": "MIT",`, 1))
 	must(t, err)
 	const tag = "// SPDX-License-Identifier: MIT\n"
 	if n := strings.Count(string(raw), tag); n != 2 || !strings.Contains(string(raw), "#define N 2\n#line 1 \"net.c\"\n") {
@@ -416,18 +403,14 @@ func TestLibraries(t *testing.T) {
 		files["net.a"] = &fstest.MapFile{Data: []byte("!<arch>\n" + c.library)}
 		raw, err := modelfile.Pack(files, "net.json", "net.json")
 		if err != nil {
-			if text := err.Error(); text != "net.json:5: objects: net.a: "+c.want {
-				t.Errorf("%q: %v, want %s", c.library, err, c.want)
-			}
+			testkit.Equal(t, c.library, err.Error(), "net.json:5: objects: net.a: "+c.want)
 			continue
 		}
 		var names []string
 		for _, f := range regexp.MustCompile(`codegen/host/lib/(\S+\.o)\x00`).FindAllStringSubmatch(string(raw), -1) {
 			names = append(names, f[1])
 		}
-		if got := strings.Join(names, " "); got != c.want {
-			t.Errorf("%q: %s, want %s", c.library, got, c.want)
-		}
+		testkit.Equal(t, c.library, strings.Join(names, " "), c.want)
 	}
 }
 
@@ -461,7 +444,7 @@ func FuzzPack(f *testing.F) {
 		f.Add(strings.Replace(netJSON, c.old, c.new, 1))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		raw, err := modelfile.Pack(folder(text), "net.json", "net.json")
+		raw, err := pack(text)
 		if (raw == nil) == (err == nil) {
 			t.Errorf("%d bytes, %v", len(raw), err)
 		}
@@ -474,8 +457,12 @@ func TestDraft(t *testing.T) {
 	testkit.WriteFile(t, filepath.Join(dir, "net.h"), netH)
 	testkit.WriteFile(t, filepath.Join(dir, "alone.c"), "typedef short sample_t;\n"+
 		"float Alone(const sample_t* in, int n, void* work, unsigned char out[3]) { return in[n] + (work != out); }\n")
-	d, err := modelfile.New(t.Context(), "cc", filepath.Join(dir, "net.h"), "net_run")
-	must(t, err)
+	draft := func(file, name string) *modelfile.Draft {
+		d, err := modelfile.New(t.Context(), "cc", filepath.Join(dir, file), name)
+		must(t, err)
+		return d
+	}
+	d := draft("net.h", "net_run")
 	hasNames := func(d *modelfile.Draft) bool {
 		return !strings.Contains(strings.Join(d.Open, "\n"), "and the like: names")
 	}
@@ -485,7 +472,7 @@ func TestDraft(t *testing.T) {
 	file := filepath.Join(dir, "net_run.json")
 	must(t, d.Write(file))
 	testkit.WantError(t, d.Write(file), failure.Config)
-	_, err = modelfile.Pack(os.DirFS(dir), "net_run.json", file)
+	_, err := modelfile.Pack(os.DirFS(dir), "net_run.json", file)
 	for _, want := range []string{
 		"arguments[0].shape[0]: 0 is not between", "arguments[5].members[0].shape[0]: 0 is not between",
 	} {
@@ -497,26 +484,21 @@ func TestDraft(t *testing.T) {
 		`"arena": "arg4"`: `"arena": "arg4", "bytes": 64`, `"?"`: `"2"`,
 	} {
 		filled = strings.TrimPrefix(filled, "[")
-		if !strings.Contains(text, old) {
-			t.Errorf("no %q in\n%s", old, text)
-		}
+		testkit.WantText(t, text, old)
 		text = strings.ReplaceAll(text, old, filled)
 	}
 	testkit.WriteFile(t, filepath.Join(dir, "net.json"), text)
 	_, err = modelfile.Pack(os.DirFS(dir), "net.json", "net.json")
 	must(t, err)
 
-	d, err = modelfile.New(t.Context(), "cc", filepath.Join(dir, "alone.c"), "Alone")
-	must(t, err)
+	d = draft("alone.c", "Alone")
 	a := d.Arguments
 	if d.Name != "alone" || len(a) != 4 || a[0].Input != "in" || a[0].DType != "int16" || a[0].CType != "sample_t" ||
 		a[1].Expression != "?" || a[2].Arena != "work" || a[3].Output != "out" || a[3].CType != "unsigned char" ||
 		d.Returns.DType != "float32" || !hasNames(d) || len(d.Sources) > 0 || d.Include[0] != "alone.c" {
 		t.Errorf("%+v", d)
 	}
-	d, err = modelfile.New(t.Context(), "cc", filepath.Join(dir, "net.h"), "net_modes")
-	must(t, err)
-	a = d.Arguments
+	a = draft("net.h", "net_modes").Arguments
 	if len(a) != 2 || a[0].DType != "uint32" || a[0].CType != "enum net_mode" || a[1].DType != "int32" ||
 		a[1].CType != "enum net_level" {
 		t.Errorf("enumerations: %+v", a)
@@ -527,18 +509,15 @@ func TestDraft(t *testing.T) {
 		"static int own(const char* name) { return name[0]; }\n"+
 		"_Bool score_load(const char *path) { return own(path); }\nint two(const char* a, int b) { return a[b]; }\n"+
 		"void note(const char* text) { own(text); }\n")
-	d, err = modelfile.New(t.Context(), "cc", filepath.Join(dir, "score.c"), "score")
-	must(t, err)
+	d = draft("score.c", "score")
 	open := strings.Join(d.Open, "\n")
 	if a = d.Arguments; a[0].Input != "x" || d.Returns.Output != "result" ||
 		strings.Count(open, "if it loads weights") != 1 || !strings.Contains(open, "score_load(const char*): ") ||
 		!strings.Contains(open, "x: an input, or an output") {
 		t.Errorf("%+v", d)
 	}
-	d, err = modelfile.New(t.Context(), "cc", filepath.Join(dir, "score.c"), "both")
-	must(t, err)
-	if a = d.Arguments; a[1].Input != "x" || a[2].Output != "y" {
-		t.Errorf("%+v", d)
+	if a = draft("score.c", "both").Arguments; a[1].Input != "x" || a[2].Output != "y" {
+		t.Errorf("%+v", a)
 	}
 	for _, c := range []struct {
 		file, name, want string
@@ -550,9 +529,7 @@ func TestDraft(t *testing.T) {
 		{"none.c", "none", "No such file", failure.Compile},
 	} {
 		_, err := modelfile.New(t.Context(), "cc", filepath.Join(dir, c.file), c.name)
-		if failure.Of(err) != c.class || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s of %s: %v, want %s", c.name, c.file, err, c.want)
-		}
+		testkit.WantError(t, err, c.class, c.want)
 		if c.file == "alone.c" && failure.Next(err) != "name one of its functions: Alone" {
 			t.Errorf("next: %s", failure.Next(err))
 		}
