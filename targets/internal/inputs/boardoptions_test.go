@@ -25,8 +25,7 @@ func TestBoardOptions(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for _, wrong := range [][]string{{"microbit:arena=4"}, {"host:arena_kib=4", "host:arena_kib=5"}, {"host:"}, {":"}} {
-		if got, err := inputs.ParseBoardOptions(wrong); failure.Of(err) != failure.Config {
-			t.Errorf("%q: %v, %v", wrong, got, err)
-		}
+		_, err := inputs.ParseBoardOptions(wrong)
+		testkit.WantError(t, err, failure.Config)
 	}
 }

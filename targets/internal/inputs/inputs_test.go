@@ -3,6 +3,7 @@ package inputs
 import (
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,9 +20,7 @@ func init() { console.Declare("", Variables{}) }
 
 // resolve is Resolve with these variables, NAME=value.
 func resolve(variables []string, s Source) (*Inputs, error) {
-	env := testkit.Environment(variables...)
-	s.Shelf = env("BOARDSMITH_PATH")
-	if err := console.New(env, io.Discard, io.Discard).Read(&s.Variables); err != nil {
+	if err := console.New(testkit.Environment(variables...), io.Discard, io.Discard).Read(&s.Variables); err != nil {
 		return nil, err
 	}
 	return Resolve(s)
@@ -41,70 +40,75 @@ func recording(project *boardsmithjson.Choice) Load {
 
 var none = recording(nil)
 
-// TestPrecedence sets each input in the four places that can have it.
-func TestPrecedence(t *testing.T) {
-	dir := t.TempDir()
-	testkit.WriteFile(t, filepath.Join(dir, boardsmithjson.Name),
-		`{"board": "fileboard", "model": "f.tar", "options": {"arena_kib": 1},
-		"timeout": "5s", "targets": {"t": {"board": "targetboard", "options": {"arena_kib": 2}}}}`)
-	shelf := t.TempDir()
-	testkit.WriteFile(t, filepath.Join(shelf, "boards", "family", "system.json"), "{}")
-	project := &boardsmithjson.Choice{Board: "oldboard", Model: "m.tar", Options: []string{"arena_kib=3"}}
-	for _, c := range []struct {
-		name, env string
-		recorded  *boardsmithjson.Choice
-		want      string
-	}{
-		{"nothing asked", "", nil, "fileboard, DIR/f.tar, 1 KiB in build/fileboard/f, 5s; asked: true, false"},
-		{"project over file", "PROJECT=p", project, "oldboard, m.tar, 3 KiB in p, 5s; asked: false, false"},
-		{"new project", "PROJECT=p", nil, "fileboard, DIR/f.tar, 1 KiB in p, 5s; asked: false, false"},
-		{
-			"environment over all", "PROJECT=p|BOARD=envboard|MODEL=e.tar|OPTIONS= arena_kib=9  log_level=warn |TIMEOUT=7",
-			project, "envboard, e.tar, 9 KiB in p, 7s; asked: true, true",
-		},
-		{
-			"target over project", "PROJECT=p|TARGET=t", project,
-			"targetboard, m.tar, 2 KiB in p, 5s; asked: true, true",
-		},
-		{
-			"board of a family", "BOARD=system/vendor/kit|BOARDSMITH_PATH=" + shelf, nil,
-			"system/vendor/kit, DIR/f.tar, 1 KiB in build/system+vendor+kit/f, 5s; asked: true, false",
-		},
-		{
-			"board file", "BOARD=elsewhere/kit.json|BOARDSMITH_PATH=" + shelf, nil,
-			"elsewhere/kit.json, DIR/f.tar, 1 KiB in build/kit/f, 5s; asked: true, false",
-		},
-		{
-			"environment over target", "BOARD=envboard|TARGET=t", nil,
-			"envboard, DIR/f.tar, 2 KiB in build/envboard/f, 5s; asked: true, true",
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			in, err := resolve(strings.Split(c.env, "|"), Source{Dir: dir, Load: recording(c.recorded)})
-			testkit.Must(t, err)
-			got := fmt.Sprintf("%s, %s, %d KiB in %s, %v; asked: %v, %v", in.Board, strings.Replace(in.Model, dir, "DIR", 1),
-				in.Options.ArenaKiB, in.Project, in.Timeout, in.Set["BOARD"], in.Set["OPTIONS"])
-			if filepath.ToSlash(got) != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
-		})
+// A row has variables, NAME=value|NAME=value, the project, nil: there is none, and what the inputs then are.
+type row struct {
+	name, variables string
+	recorded        *boardsmithjson.Choice
+	want            string
+}
+
+// check resolves rows in a folder with a boardsmith.json of this text: board, device, model, options, the project's
+// folder, the timeout, and what the user set; or the error.
+func check(t *testing.T, s Source, file string, rows ...row) {
+	t.Helper()
+	s.Dir = t.TempDir()
+	t.Chdir(s.Dir)
+	testkit.WriteFile(t, boardsmithjson.Name, file)
+	testkit.WriteFile(t, "old/project.json", "{}")
+	for _, c := range rows {
+		s.Load = recording(c.recorded)
+		in, err := resolve(strings.Split(c.variables, "|"), s)
+		got := fmt.Sprintf("%s: %v", failure.Of(err), err)
+		if err == nil {
+			maps.DeleteFunc(in.Set, func(_ string, set bool) bool { return !set })
+			got = fmt.Sprintln(in.Board, in.Device, strings.Replace(in.Model, s.Dir, "DIR", 1), in.ModelName,
+				in.Options.Words(), "in", in.Project, in.Timeout, slices.Sorted(maps.Keys(in.Set)))
+		}
+		testkit.Equal(t, c.name, filepath.ToSlash(strings.Join(strings.Fields(got), " ")), c.want)
 	}
 }
 
-// TestPlace sets the option place by PLACE, over the project's, and leaves the project's other options.
-func TestPlace(t *testing.T) {
-	recorded := &boardsmithjson.Choice{Board: "b", Model: "m.tar", Options: []string{"arena_kib=3", "place=arena=ram"}}
-	for _, c := range []struct{ place, options, want string }{
-		{"", "", "arena=ram"},
-		{"operators=itcm, pools.a=dtcm", "", "operators=itcm,pools.a=dtcm"},
-		{"stack=ram", "arena_kib=3", "stack=ram"},
-	} {
-		in, err := resolve([]string{"PROJECT=p", "PLACE=" + c.place, "OPTIONS=" + c.options},
-			Source{Dir: t.TempDir(), Load: recording(recorded)})
-		if err != nil || in.Options.Place != c.want || in.Options.ArenaKiB != 3 {
-			t.Errorf("PLACE=%q: %+v, %v", c.place, in, err)
-		}
+// TestPrecedence sets each input in the four places that can have it. PLACE sets one option over the project's, and
+// leaves the others.
+func TestPrecedence(t *testing.T) {
+	shelf := t.TempDir()
+	testkit.WriteFile(t, filepath.Join(shelf, "boards", "family", "system.json"), "{}")
+	project := &boardsmithjson.Choice{
+		Board: "oldboard", Model: "m.tar", Options: []string{"arena_kib=3", "place=arena=ram"},
 	}
+	check(t, Source{Shelf: shelf}, `{"board": "fileboard", "model": "f.tar", "options": {"arena_kib": 1},
+		"timeout": "5s", "targets": {"t": {"board": "targetboard", "options": {"arena_kib": 2}}}}`,
+		row{"nothing asked", "", nil, "fileboard DIR/f.tar [arena_kib=1] in build/fileboard/f 5s [BOARD MODEL]"},
+		row{"project over file", "PROJECT=p", project, "oldboard m.tar [arena_kib=3 place=arena=ram] in p 5s []"},
+		row{"new project", "PROJECT=p", nil, "fileboard DIR/f.tar [arena_kib=1] in p 5s []"},
+		row{
+			"environment over all", "PROJECT=p|BOARD=envboard|MODEL=e.tar|OPTIONS= arena_kib=9  log_level=warn |TIMEOUT=7",
+			project, "envboard e.tar [arena_kib=9 log_level=warn] in p 7s [BOARD MODEL OPTIONS]",
+		},
+		row{
+			"target over project", "PROJECT=p|TARGET=t", project,
+			"targetboard m.tar [arena_kib=2] in p 5s [BOARD OPTIONS]",
+		},
+		row{
+			"board of a family", "BOARD=system/vendor/kit", nil,
+			"system/vendor/kit DIR/f.tar [arena_kib=1] in build/system+vendor+kit/f 5s [BOARD MODEL]",
+		},
+		row{
+			"board file", "BOARD=elsewhere/kit.json", nil,
+			"elsewhere/kit.json DIR/f.tar [arena_kib=1] in build/kit/f 5s [BOARD MODEL]",
+		},
+		row{
+			"environment over target", "BOARD=envboard|TARGET=t", nil,
+			"envboard DIR/f.tar [arena_kib=2] in build/envboard/f 5s [BOARD MODEL OPTIONS]",
+		},
+		row{
+			"PLACE over project", "PROJECT=p|PLACE=operators=itcm, pools.a=dtcm", project,
+			"oldboard m.tar [arena_kib=3 place=operators=itcm,pools.a=dtcm] in p 5s [OPTIONS]",
+		},
+		row{
+			"PLACE beside OPTIONS", "PROJECT=p|PLACE=stack=ram|OPTIONS=arena_kib=3", project,
+			"oldboard m.tar [arena_kib=3 place=stack=ram] in p 5s [OPTIONS]",
+		})
 }
 
 func TestBadInputs(t *testing.T) {
@@ -122,9 +126,7 @@ func TestArchiveName(t *testing.T) {
 		"": "digits_i8.aot_packed", "a/kws.tar": "kws", "kws.tar.gz": "kws",
 		"kws.tgz": "kws", "kws": "kws", "../inputs": "inputs", ".": "inputs", "x/..": "inputs", "..": "internal",
 	} {
-		if got := ArchiveName(in); got != want {
-			t.Errorf("ArchiveName(%q) = %q, want %q", in, got, want)
-		}
+		testkit.Equal(t, in, ArchiveName(in), want)
 	}
 }
 
@@ -136,205 +138,153 @@ func TestSeveralArchives(t *testing.T) {
 	for model, refused := range map[string]bool{"a.tar,b.tar": true, "a,b.tar": false, "a.tar": false} {
 		for _, app := range []string{"", boards.Standalone, Library} {
 			_, err := resolve([]string{"MODEL=" + model, "APP=" + app}, Source{Dir: dir, Load: none})
-			if wrong := refused && app != Library; (err != nil) != wrong {
-				t.Errorf("%s, app %q: %v", model, app, err)
-			} else if wrong && (failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "names 2 archives") ||
-				!strings.Contains(failure.Next(err), "APP=library")) {
-				t.Errorf("%s, app %q: %v; %s", model, app, err, failure.Next(err))
-			}
+			testkit.WantErrorIf(t, refused && app != Library, err, failure.Config, "names 2 archives", "APP=library")
 		}
 	}
 }
 
-// TestDefaultApp: a target's app is for new projects, unless the user chose another one.
+// TestDefaultApp: a target's app is for new projects, unless the user chose another one. A project whose folder follows
+// from the bundled sample has that sample, whatever the project there records.
 func TestDefaultApp(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	testkit.WriteFile(t, filepath.Join(dir, "old", "project.json"), "{}")
 	old := &boardsmithjson.Choice{Board: "host", Model: "m.tar", Options: []string{"arena_kib=3"}}
-	for _, c := range []struct {
-		name, variable string
-		recorded       *boardsmithjson.Choice
-		app, project   string
-	}{
-		{"new", "", nil, boards.Standalone, "build/host/digits_i8.aot_packed.standalone"},
-		{"derived", "", old, boards.Standalone, "build/host/digits_i8.aot_packed.standalone"},
-		{"named and new", "PROJECT=new", nil, boards.Standalone, "new"},
-		{"named and old", "PROJECT=old", old, "", "old"},
-		{"by APP", "APP=rpc", nil, boards.RPC, "build/host/digits_i8.aot_packed"},
-		{"by OPTIONS", "OPTIONS=app=rpc", nil, boards.RPC, "build/host/digits_i8.aot_packed"},
-		{"library", "APP=library", nil, "", "build/host/digits_i8.aot_packed.library"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			load := recording(c.recorded)
-			in, err := resolve([]string{c.variable}, Source{Dir: dir, New: boards.Standalone, Load: load})
-			if err != nil || in.Options.App != c.app || filepath.ToSlash(in.Project) != c.project {
-				t.Errorf("%+v, %v", in, err)
-			}
-			// The project's folder is that of the bundled sample, whatever the project there records.
-			if in.Derived && in.Model != "" {
-				t.Errorf("model %s", in.Model)
-			}
-		})
-	}
+	const rpc = "host [app=rpc] in build/host/digits_i8.aot_packed 0s [BOARD MODEL OPTIONS]"
+	check(t, Source{New: boards.Standalone}, "{}",
+		row{"new", "", nil, "host [app=standalone] in build/host/digits_i8.aot_packed.standalone 0s [BOARD MODEL OPTIONS]"},
+		row{
+			"derived", "", old,
+			"host [arena_kib=3 app=standalone] in build/host/digits_i8.aot_packed.standalone 0s [BOARD MODEL OPTIONS]",
+		},
+		row{"named and new", "PROJECT=new", nil, "host [app=standalone] in new 0s [OPTIONS]"},
+		row{"named and old", "PROJECT=old", old, "host m.tar [arena_kib=3] in old 0s []"},
+		row{"by APP", "APP=rpc", nil, rpc},
+		row{"by OPTIONS", "OPTIONS=app=rpc", nil, rpc},
+		row{"library", "APP=library", nil, "host [] in build/host/digits_i8.aot_packed.library 0s [BOARD MODEL]"})
 }
 
 // TestOptionsOfBoards: OPTIONS for another board changes nothing, OPTIONS replaces all of boardsmith.json's, and APP
 // and PLACE override a target's options.
 func TestOptionsOfBoards(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	testkit.WriteFile(t, filepath.Join(dir, boardsmithjson.Name), `{"device": "left",
-		"options": {"app": "standalone", "operator_opt": "O3"},
-		"targets": {"t": {"options": {"app": "standalone", "place": "stack=ram"}}}}`)
-	for _, c := range []struct{ env, options, project, device string }{
-		{"", "operator_opt=O3 app=standalone", ".standalone", "left"},
-		{"OPTIONS=operator_opt=O1", "operator_opt=O1 app=standalone", ".standalone", "left"},
-		{"OPTIONS=kiln:app=rpc", "operator_opt=O3 app=standalone", ".standalone", "left"},
-		{"OPTIONS=host:app=rpc", "app=rpc", "", "left"},
-		{"BOARD=kiln OPTIONS=kiln:app=rpc", "app=rpc", "", ""},
-		{"TARGET=t APP=rpc", "app=rpc place=stack=ram", "", "left"},
-		{"TARGET=t PLACE=stack=itcm", "app=standalone place=stack=itcm", ".standalone", "left"},
-		{"APP=library OPTIONS=host:operator_opt=O0", "operator_opt=O0", ".library", "left"},
-		{"APP=library PROJECT=p OPTIONS=host:operator_opt=O0", "operator_opt=O0", "", "left"},
-	} {
-		t.Run(c.env, func(t *testing.T) {
-			in, err := resolve(strings.Fields(c.env), Source{Dir: dir, New: boards.Standalone, Load: none})
-			testkit.Must(t, err)
-
-			got, want := in.Options.Words(), strings.Fields(c.options)
-			slices.Sort(got)
-			slices.Sort(want)
-			if !slices.Equal(got, want) || in.Device != c.device {
-				t.Errorf("options %q, device %q", got, in.Device)
-			}
-			name := filepath.Base(in.Project)
-			if end := strings.TrimPrefix(name, "digits_i8.aot_packed"); name != "p" && end != c.project {
-				t.Errorf("project %s", in.Project)
-			}
+	const (
+		standalone = "in build/host/digits_i8.aot_packed.standalone 0s [BOARD MODEL"
+		file       = "host left [operator_opt=O3 app=standalone] " + standalone + "]"
+	)
+	check(t, Source{New: boards.Standalone}, `{"device": "left", "options": {"app": "standalone", "operator_opt": "O3"},
+		"targets": {"t": {"options": {"app": "standalone", "place": "stack=ram"}}}}`,
+		row{"the file's", "", nil, file},
+		row{
+			"one", "OPTIONS=operator_opt=O1", nil, "host left [operator_opt=O1 app=standalone] " + standalone + " OPTIONS]",
+		},
+		row{"of another board", "OPTIONS=kiln:app=rpc", nil, file},
+		row{
+			"of this board", "OPTIONS=host:app=rpc", nil,
+			"host left [app=rpc] in build/host/digits_i8.aot_packed 0s [BOARD MODEL OPTIONS]",
+		},
+		row{
+			"of BOARD", "BOARD=kiln|OPTIONS=kiln:app=rpc", nil,
+			"kiln [app=rpc] in build/kiln/digits_i8.aot_packed 0s [BOARD MODEL OPTIONS]",
+		},
+		row{
+			"APP over target", "TARGET=t|APP=rpc", nil,
+			"host left [app=rpc place=stack=ram] in build/host/digits_i8.aot_packed 0s [BOARD MODEL OPTIONS]",
+		},
+		row{
+			"PLACE over target", "TARGET=t|PLACE=stack=itcm", nil,
+			"host left [app=standalone place=stack=itcm] " + standalone + " OPTIONS]",
+		},
+		row{
+			"library", "APP=library|OPTIONS=host:operator_opt=O0", nil,
+			"host left [operator_opt=O0] in build/host/digits_i8.aot_packed.library 0s [BOARD MODEL OPTIONS]",
+		},
+		row{
+			"library in PROJECT", "APP=library|PROJECT=p|OPTIONS=host:operator_opt=O0", nil,
+			"host left [operator_opt=O0] in p 0s [OPTIONS]",
 		})
-	}
 }
 
 // TestUnusedOptions: options that are for another app of the template, or that a project has and its template no longer
 // uses, are dropped. Those that the user sets for this run, or that no app uses, stay, and are an error when generated.
 func TestUnusedOptions(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	testkit.WriteFile(t, filepath.Join(dir, boardsmithjson.Name),
-		`{"options": {"arena_kib": 64, "operator_opt": "O3"}, "targets": {"small": {"options": {"arena_kib": 8}}}}`)
+	const (
+		file   = `{"options": {"arena_kib": 64, "operator_opt": "O3"}, "targets": {"small": {"options": {"arena_kib": 8}}}}`
+		server = " in build/host/digits_i8.aot_packed 0s [BOARD MODEL OPTIONS]"
+		other  = " in build/host/digits_i8.aot_packed.standalone 0s [BOARD MODEL OPTIONS]"
+	)
 	uses := func(_ *Inputs, app string) ([]string, error) {
 		if app == boards.Standalone {
 			return []string{"operator_opt"}, nil
 		}
 		return []string{"arena_kib", "operator_opt"}, nil
 	}
-	for _, c := range []struct {
-		name, variable string
-		recorded       *boardsmithjson.Choice
-		app, want      string
-	}{
-		{"the server's", "", nil, boards.RPC, "arena_kib=64 operator_opt=O3 app=rpc"},
-		{"another app's", "", nil, boards.Standalone, "operator_opt=O3 app=standalone"},
-		{"another app's by TARGET", "TARGET=small", nil, boards.Standalone, "app=standalone"},
-		{"set", "OPTIONS=arena_kib=8", nil, boards.Standalone, "arena_kib=8 app=standalone"},
-		{
-			"no longer used", "", &boardsmithjson.Choice{Options: []string{"arena_kib=1", "stack_bytes=2"}}, boards.RPC,
-			"arena_kib=1 app=rpc",
-		},
-		{"set, and no longer used", "OPTIONS=stack_bytes=9", nil, boards.RPC, "stack_bytes=9 app=rpc"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			load := recording(c.recorded)
-			in, err := resolve([]string{c.variable}, Source{Dir: dir, New: c.app, Load: load, Uses: uses})
-			if err != nil || strings.Join(in.Options.Words(), " ") != c.want {
-				t.Errorf("%v, %v; want %s", in.Options.Words(), err, c.want)
-			}
-		})
-	}
+	old := &boardsmithjson.Choice{Options: []string{"arena_kib=1", "stack_bytes=2"}}
+	check(t, Source{New: boards.Standalone, Uses: uses}, file,
+		row{"the server's", "APP=rpc", nil, "host [arena_kib=64 operator_opt=O3 app=rpc]" + server},
+		row{"another app's", "", nil, "host [operator_opt=O3 app=standalone]" + other},
+		row{"another app's by TARGET", "TARGET=small", nil, "host [app=standalone]" + other},
+		row{"set", "OPTIONS=arena_kib=8", nil, "host [arena_kib=8 app=standalone]" + other},
+		row{"no longer used", "APP=rpc", old, "host [arena_kib=1 app=rpc]" + server},
+		row{"set, and no longer used", "APP=rpc|OPTIONS=stack_bytes=9", nil, "host [stack_bytes=9 app=rpc]" + server})
 	unknown := func(*Inputs, string) ([]string, error) { return []string{"packet_bytes"}, nil }
-	in, err := resolve(nil, Source{Dir: dir, Uses: unknown, Load: none})
-	if err != nil || in.Options.ArenaKiB != 64 {
-		t.Errorf("an option that no app uses: %v, %v", in.Options, err)
-	}
+	check(t, Source{Uses: unknown}, file, row{
+		"of no app", "", nil, "host [arena_kib=64 operator_opt=O3] in build/host/digits_i8.aot_packed 0s [BOARD MODEL]",
+	})
 }
 
 // TestModelName selects one of an archive's models.
 func TestModelName(t *testing.T) {
-	dir := t.TempDir()
-	testkit.WriteFile(t, filepath.Join(dir, boardsmithjson.Name), `{"model": "f.tar", "model_name": "first"}`)
-	for _, c := range []struct {
-		env             string
-		recorded        *boardsmithjson.Choice
-		module, project string
-		asked           bool
-	}{
-		{"", nil, "first", "f.first", false},
-		{"MODEL_NAME=second", nil, "second", "f.second", true},
-		{"MODEL=g.tar", nil, "", "g", false},
-		{"MODEL=g.tar MODEL_NAME=one", nil, "one", "g.one", true},
-		{"PROJECT=p", &boardsmithjson.Choice{Board: "host", Model: "m.tar", ModelName: "third"}, "third", "p", false},
-		{"PROJECT=p", nil, "first", "p", false},
-	} {
-		in, err := resolve(strings.Fields(c.env), Source{Dir: dir, Load: recording(c.recorded)})
-		testkit.Must(t, err)
-		if in.ModelName != c.module || in.Set["MODEL_NAME"] != c.asked || filepath.Base(in.Project) != c.project {
-			t.Errorf("%v: module %+v in %s, want %q (asked: %v) in %s", c.env, in.ModelName, in.Project, c.module, c.asked,
-				c.project)
-		}
-	}
-}
-
-// TestLibraryFolder: the default folder of a library has the names of all its archives, and none of them is empty.
-func TestLibraryFolder(t *testing.T) {
-	for _, c := range []struct{ app, model, name, want string }{
-		{Library, "", "", "digits_i8.aot_packed.library"},
-		{Library, "x/a.tar", "", "a.library"},
-		{Library, "x/a.tar,y/b.tar.gz", "", "a+b.library"},
-		{Library, "a.tar", "kws", "a.kws.library"},
-		{Library, "a.tar,,b.tar", "", "error: MODEL=a.tar,,b.tar has an empty name"},
-		{Library, "a.tar,", "", "error: MODEL=a.tar, has an empty name"},
-		{"standalone", "a.tar", "", "a.standalone"},
-		{"", "a.tar", "", "a"},
-		{"libary", "a.tar", "", "error: APP=libary is none of rpc, standalone, library; did you mean \"library\"?"},
-	} {
-		in, err := resolve([]string{"APP=" + c.app, "MODEL=" + c.model, "MODEL_NAME=" + c.name},
-			Source{Dir: t.TempDir(), Load: none})
-		if want, ok := strings.CutPrefix(c.want, "error: "); ok {
-			if failure.Of(err) != failure.Config || err.Error() != want {
-				t.Errorf("%s of %q: %v, want %s", c.app, c.model, err, want)
-			}
-			continue
-		}
-		if want := filepath.Join("build", "host", c.want); err != nil || in.Project != want {
-			t.Errorf("%s of %q: %+v, %v, want %s", c.app, c.model, in, err, want)
-		}
-	}
-}
-
-// TestLibrary: a library has the operators' options of the first place that has options, and refuses PLACE.
-func TestLibrary(t *testing.T) {
-	dir := t.TempDir()
-	testkit.WriteFile(t, filepath.Join(dir, boardsmithjson.Name), `{"options": {"arena_kib": 1, "operator_opt": "Os"},
-		"targets": {"t": {"options": {"stack_bytes": 100, "operator_flags": "-O1"}}}}`)
-	for _, c := range []struct {
-		env  []string
-		want boards.Options
-		err  string
-	}{
-		{nil, boards.Options{OperatorOpt: "Os"}, ""},
-		{[]string{"TARGET=t"}, boards.Options{OperatorFlags: "-O1"}, ""},
-		{
-			[]string{"TARGET=t", "OPTIONS=operator_opt=O3 arena_kib=2"}, boards.Options{OperatorOpt: "O3", ArenaKiB: 2}, "",
+	recorded := &boardsmithjson.Choice{Board: "host", Model: "m.tar", ModelName: "third"}
+	check(t, Source{}, `{"model": "f.tar", "model_name": "first"}`,
+		row{"file's", "", nil, "host DIR/f.tar first [] in build/host/f.first 0s [BOARD MODEL]"},
+		row{
+			"another one", "MODEL_NAME=second", nil,
+			"host DIR/f.tar second [] in build/host/f.second 0s [BOARD MODEL MODEL_NAME]",
 		},
-		{[]string{"PLACE=stack=ram"}, boards.Options{}, "PLACE=stack=ram is for firmware"},
-	} {
-		in, err := resolve(append(c.env, "APP=library"), Source{Dir: dir, Load: none})
-		testkit.WantErrorIf(t, c.err != "", err, failure.Config, c.err)
-		if err == nil && in.Options != c.want {
-			t.Errorf("%v: %+v", c.env, in)
-		}
-	}
+		row{"another file", "MODEL=g.tar", nil, "host g.tar [] in build/host/g 0s [BOARD MODEL]"},
+		row{
+			"another file's", "MODEL=g.tar|MODEL_NAME=one", nil,
+			"host g.tar one [] in build/host/g.one 0s [BOARD MODEL MODEL_NAME]",
+		},
+		row{"project's", "PROJECT=p", recorded, "host m.tar third [] in p 0s []"},
+		row{"new project's", "PROJECT=p", nil, "host DIR/f.tar first [] in p 0s []"})
+}
+
+// TestLibrary: a library has the operators' options of the first place that has options, and refuses PLACE. Its default
+// folder has the names of all its archives, and none of them is empty.
+func TestLibrary(t *testing.T) {
+	check(t, Source{}, `{"options": {"arena_kib": 1, "operator_opt": "Os"},
+		"targets": {"t": {"options": {"stack_bytes": 100, "operator_flags": "-O1"}}}}`,
+		row{
+			"sample", "APP=library", nil,
+			"host [operator_opt=Os] in build/host/digits_i8.aot_packed.library 0s [BOARD MODEL]",
+		},
+		row{
+			"target", "APP=library|TARGET=t", nil,
+			"host [operator_flags=-O1] in build/host/digits_i8.aot_packed.library 0s [BOARD MODEL OPTIONS]",
+		},
+		row{
+			"OPTIONS", "APP=library|MODEL=a.tar|TARGET=t|OPTIONS=operator_opt=O3 arena_kib=2", nil,
+			"host a.tar [arena_kib=2 operator_opt=O3] in build/host/a.library 0s [BOARD MODEL OPTIONS]",
+		},
+		row{
+			"PLACE", "APP=library|PLACE=stack=ram", nil,
+			"config: PLACE=stack=ram is for firmware, but APP=library makes none",
+		},
+		row{
+			"two archives", "APP=library|MODEL=x/a.tar,y/b.tar.gz", nil,
+			"host x/a.tar,y/b.tar.gz [operator_opt=Os] in build/host/a+b.library 0s [BOARD MODEL]",
+		},
+		row{
+			"one model", "APP=library|MODEL=a.tar|MODEL_NAME=kws", nil,
+			"host a.tar kws [operator_opt=Os] in build/host/a.kws.library 0s [BOARD MODEL MODEL_NAME]",
+		},
+		row{"empty name", "APP=library|MODEL=a.tar,,b.tar", nil, "config: MODEL=a.tar,,b.tar has an empty name"},
+		row{"empty end", "APP=library|MODEL=a.tar,", nil, "config: MODEL=a.tar, has an empty name"},
+		row{
+			"no library", "APP=standalone|MODEL=a.tar", nil,
+			"host a.tar [arena_kib=1 operator_opt=Os app=standalone] in build/host/a.standalone 0s [BOARD MODEL OPTIONS]",
+		},
+		row{
+			"almost", "APP=libary", nil, `config: APP=libary is none of rpc, standalone, library; did you mean "library"?`,
+		})
 }
 
 // TestRAMParameters: PARAMS is for all models, or for each by name.
