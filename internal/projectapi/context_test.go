@@ -2,8 +2,8 @@ package projectapi
 
 import (
 	"context"
+	"errors"
 	"io"
-	"path/filepath"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
@@ -15,31 +15,25 @@ func TestContexts(t *testing.T) {
 	t.Parallel()
 	template := folderAt(t, folderOf(t, "folder"))
 	archive := mlftest.Path(t, "add.aot_packed")
-	made := filepath.Join(t.TempDir(), "p")
-	must(t, template.Generate(t.Context(), generation{Archive: archive, Dir: made}, nil))
-	f := folderAt(t, made)
+	f := generated(t, archive, nil)
 	must(t, f.Build(t.Context(), nil))
 	r, w := io.Pipe()
 	defer w.Close()
+	open := func(ctx context.Context) error { _, err := f.Open(ctx, nil); return err }
 	calls := failuretest.Calls{
 		"Folder.Generate": func(ctx context.Context) error {
-			return template.Generate(ctx, generation{Archive: archive, Dir: made + "2"}, nil)
+			return template.Generate(ctx, generation{Archive: archive, Dir: f.Dir + "2"}, nil)
 		},
 		"Folder.Build": func(ctx context.Context) error { return f.Build(ctx, nil) },
 		"Folder.Flash": func(ctx context.Context) error { return f.Flash(ctx, nil) },
-		"Folder.Open":  func(ctx context.Context) error { _, err := f.Open(ctx, nil); return err },
+		"Folder.Open":  open,
 		"Folder.Read": func(ctx context.Context) error {
-			if _, err := f.Open(context.Background(), nil); err != nil {
-				return err
-			}
-			_, err := f.Read(ctx, 1)
-			return err
+			err := open(context.Background())
+			_, failed := f.Read(ctx, 1)
+			return errors.Join(err, failed)
 		},
 		"Folder.Write": func(ctx context.Context) error {
-			if _, err := f.Open(context.Background(), nil); err != nil {
-				return err
-			}
-			return f.Write(ctx, []byte{1})
+			return errors.Join(open(context.Background()), f.Write(ctx, []byte{1}))
 		},
 	}
 	failuretest.EndedCalls(t, calls)

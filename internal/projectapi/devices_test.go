@@ -3,7 +3,6 @@ package projectapi
 import (
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -25,10 +24,8 @@ func TestSeveralDevices(t *testing.T) {
 			{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"}, {Name: "b", USB: b.Link.USB, Serial: "S2", Path: "1-3"},
 		}, nil
 	}
-	template, p := folderAt(t, folderOf(t, "none")), folderAt(t, filepath.Join(t.TempDir(), "p"))
-	p.Desk.StateDir, p.Desk.LeaseDir = t.TempDir(), filepath.Join(t.TempDir(), "leases")
-	generation := generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: p.Dir}
-	must(t, template.Generate(t.Context(), generation, values{"board": json.RawMessage(`"` + board + `"`)}))
+	p := generated(t, mlftest.Path(t, "add.aot_packed"), values{"board": json.RawMessage(`"` + board + `"`)})
+	p.Desk.StateDir, p.Desk.LeaseDir = t.TempDir(), t.TempDir()+"/leases"
 	for serial, want := range map[string][]string{
 		"null": {"S1", "S2", "serial_number=S1"}, `"S9"`: {"not attached", "S9"},
 	} {

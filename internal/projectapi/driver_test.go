@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
@@ -37,7 +36,7 @@ type client struct {
 // small environment. The server ends with the test.
 func started(t *testing.T, dir string, env ...string) *client {
 	t.Helper()
-	path, script := filepath.Join(dir, "launch_microtvm_api_server.sh"), filepath.Join(dir, "microtvm_api_server.py")
+	path, script := dir+"/launch_microtvm_api_server.sh", dir+"/microtvm_api_server.py"
 	if _, err := os.Stat(path); err != nil {
 		path = os.Getenv(tvmVariable) // TVM's own server has no launcher
 	}

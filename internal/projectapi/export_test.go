@@ -20,7 +20,7 @@ import (
 // executable compiles the server's executable.
 func executable(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), Program)
+	path := t.TempDir() + "/" + Program
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../../cmd/"+Program)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -45,13 +45,13 @@ func TestExportTemplate(t *testing.T) {
 		"firmware/Makefile":      "build/firmware.elf:\n",
 		"server":                 "",
 	})
-	e := Export{Board: "kiln", Path: []string{own}, Executable: filepath.Join(own, "server")}
-	err := e.Write(filepath.Join(t.TempDir(), "a"))
+	e := Export{Board: "kiln", Path: []string{own}, Executable: own + "/server"}
+	err := e.Write(t.TempDir() + "/a")
 	wantError(t, err, failure.Config, `template "kiln" of board kiln is not known`)
-	e.Templates = map[string]string{"kiln": filepath.Join(own, "firmware")}
-	dir := filepath.Join(t.TempDir(), "b")
+	e.Templates = map[string]string{"kiln": own + "/firmware"}
+	dir := t.TempDir() + "/b"
 	must(t, e.Write(dir))
-	g := generation{Dir: filepath.Join(t.TempDir(), "p"), Archive: mlftest.Path(t, "add.aot_packed")}
+	g := generation{Dir: t.TempDir() + "/p", Archive: mlftest.Path(t, "add.aot_packed")}
 	must(t, folderAt(t, dir).Generate(t.Context(), g, nil))
 }
 
@@ -59,7 +59,7 @@ func TestExportTemplate(t *testing.T) {
 // boards.Find has it, and a template has no files of another one.
 func TestExportPrecedence(t *testing.T) {
 	t.Parallel()
-	e := Export{Board: "kiln", Executable: filepath.Join(t.TempDir(), "server")}
+	e := Export{Board: "kiln", Executable: t.TempDir() + "/server"}
 	writeFile(t, e.Executable, "")
 	for _, doc := range []string{"first", "second"} {
 		root := t.TempDir()
@@ -71,14 +71,12 @@ func TestExportPrecedence(t *testing.T) {
 		})
 	}
 
-	dir := filepath.Join(t.TempDir(), "exported")
+	dir := t.TempDir() + "/exported"
 	must(t, e.Write(dir))
 	for _, name := range []string{"boards/kiln.json", "templates/kiln/template.json"} {
-		if text := string(readFile(t, filepath.Join(dir, name))); !strings.Contains(text, "first") {
-			t.Errorf("%s is %q", name, text)
-		}
+		testkit.WantText(t, string(readFile(t, dir+"/"+name)), "first")
 	}
-	if _, err := os.Stat(filepath.Join(dir, "templates", "kiln", "second.c")); err == nil {
+	if _, err := os.Stat(dir + "/templates/kiln/second.c"); err == nil {
 		t.Error("the template has a file of the other one")
 	}
 }
@@ -90,16 +88,16 @@ func TestExport(t *testing.T) {
 	_ = folderOf(t, "none") // skips on Windows
 	needTools(t, "host")
 	own := t.TempDir()
-	writeFile(t, filepath.Join(own, "boards", "mine.json"), string(readFile(t, "../../boards/host.json")))
-	dir := filepath.Join(t.TempDir(), "a", "template")
-	keeper := filepath.Join(t.TempDir(), chipkeeper.Program)
-	must(t, os.WriteFile(keeper, []byte("#!/bin/sh\n"), 0o755))
+	writeFile(t, own+"/boards/mine.json", string(readFile(t, "../../boards/host.json")))
+	dir := t.TempDir() + "/a/template"
+	keeper := t.TempDir() + "/" + chipkeeper.Program
+	testkit.WriteProgram(t, keeper, "#!/bin/sh\n")
 	e := Export{Board: "mine", Path: []string{own}, Executable: executable(t), Companions: []string{keeper}}
 	must(t, e.Write(dir))
 	wantError(t, e.Write(dir), "", "is not an empty folder")
 	wantError(t, Export{Board: "nobody", Executable: e.Executable}.Write(dir+"2"), "")
 	for _, outside := range []Export{
-		{Board: filepath.Join(own, "boards", "mine.json")}, {Board: "mine", Template: own}, {Board: "mine", Template: "none"},
+		{Board: own + "/boards/mine.json"}, {Board: "mine", Template: own}, {Board: "mine", Template: "none"},
 	} {
 		outside.Path, outside.Executable = e.Path, e.Executable
 		wantError(t, outside.Write(dir+"2"), "", "BOARDSMITH_PATH")
@@ -109,31 +107,27 @@ func TestExport(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("failed exports left %v, %v", left, err)
 	}
-	moved := filepath.Join(t.TempDir(), "moved")
+	moved := t.TempDir() + "/moved"
 	must(t, errors.Join(os.RemoveAll(own), os.Rename(dir, moved)))
 	dir = moved
 
 	home := "BOARDSMITH_HOME=" + t.TempDir()
 	template := started(t, dir, home)
 	archive := mlftest.Path(t, "add.aot_packed")
-	made := filepath.Join(t.TempDir(), "p")
+	made := t.TempDir() + "/p"
 	must(t, template.Generate(archive, "", made, nil))
-	if _, err := os.Stat(filepath.Join(made, chipkeeper.Program)); err != nil {
+	if _, err := os.Stat(made + "/" + chipkeeper.Program); err != nil {
 		t.Errorf("the keeper of emulated chips: %v", err)
 	}
 	// A project does not need the template.
 	must(t, errors.Join(template.Close(), os.RemoveAll(dir)))
 	p := started(t, made, home)
-	if p.Info.Platform != "mine" {
-		t.Errorf("the project's board is %s", p.Info.Platform)
-	}
-	must(t, errors.Join(p.do("build", nil), p.do("flash", nil)))
-	l, _, err := p.Open()
-	must(t, err)
+	testkit.Equal(t, "board", p.Info.Platform, "mine")
+	l, _ := p.flashed(t)
 	if runtime.GOOS == "linux" {
 		checkPipes(t, p)
 	}
-	must(t, errors.Join(runOver(testkit.Context(t), l, archive), l.Close()))
+	runOver(t, l, archive)
 }
 
 // checkPipes: of the processes, only this one and the server have the pipe for requests. If the server's child, the
@@ -152,7 +146,7 @@ func checkPipes(t *testing.T, c *client) {
 	var owners []string
 	for _, file := range files {
 		if to, err := os.Readlink(file); err == nil && to == pipe { // processes may end meanwhile
-			program, _ := os.Readlink(filepath.Join(filepath.Dir(filepath.Dir(file)), "exe"))
+			program, _ := os.Readlink(filepath.Dir(filepath.Dir(file)) + "/exe")
 			owners = append(owners, filepath.Base(program))
 		}
 	}
@@ -160,9 +154,7 @@ func checkPipes(t *testing.T, c *client) {
 	owners = slices.Compact(owners)
 	self, err := os.Executable()
 	must(t, err)
-	if want := []string{Program, filepath.Base(self)}; !slices.Equal(owners, want) {
-		t.Errorf("the pipe for requests is open in %q, want %q", owners, want)
-	}
+	testkit.Equal(t, "the pipe for requests is open in", owners, []string{Program, filepath.Base(self)})
 }
 
 // TestExportedC compiles what TVM copies from a template folder into archives.
@@ -176,10 +168,10 @@ func TestExportedC(t *testing.T) {
 	for _, name := range []string{"crt_config.h", "platform.c"} {
 		data, err := exported.ReadFile("export/" + name + ".template")
 		must(t, err)
-		writeFile(t, filepath.Join(dir, name), string(data))
+		writeFile(t, dir+"/"+name, string(data))
 	}
 	cmd := exec.CommandContext(t.Context(), gcc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"+dir,
-		"-I../../crt/include", filepath.Join(dir, "platform.c"))
+		"-I../../crt/include", dir+"/platform.c")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -21,8 +20,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -54,84 +51,62 @@ func needTools(t *testing.T, board string) {
 }
 
 func throughServers(t *testing.T, board string) {
-	dir := folderOf(t, "folder")
-	template := started(t, dir)
+	template := started(t, folderOf(t, "folder"))
 	if i := template.Info; !i.Template || i.Archive != "" || i.Platform != "host" {
 		t.Errorf("template: %+v", i)
 	}
 	archive := mlftest.Path(t, "add.aot_packed")
-	made := filepath.Join(t.TempDir(), "p")
 	// tvmc gives all values as strings.
 	options := map[string]any{"board": board, "workspace_size_bytes": "65536", "verbose": "false"}
-	must(t, template.Generate(archive, "", made, options))
-	launcher(t, made, "folder")
-	p := started(t, made)
-	if i := p.Info; i.Template || i.Archive != filepath.Join(made, "model.tar") || i.Platform != board {
+	made, p := template.project(t, archive, options)
+	if i := p.Info; i.Template || i.Archive != made+"/model.tar" || i.Platform != board {
 		t.Errorf("project: %+v", i)
 	}
 	_, _, err := p.Open()
 	wantError(t, err, "", "call build first")
 	for range 2 { // a project is used again
-		must(t, errors.Join(p.do("build", nil), p.do("flash", nil)))
-		l, timeouts, err := p.Open()
-		must(t, err)
+		l, timeouts := p.flashed(t)
 		if timeouts.StartRetry <= 0 || timeouts.Start < timeouts.StartRetry || timeouts.Established < 10 {
 			t.Errorf("timeouts %+v", timeouts)
 		}
-		must(t, errors.Join(runOver(testkit.Context(t), l, archive), l.Close()))
+		runOver(t, l, archive)
 	}
 }
 
-// runOver runs an archive's model over a link and compares the outputs.
-func runOver(ctx context.Context, l transport.Link, archive string) (err error) {
-	base, err := transport.Dial(ctx, l, transport.SessionOptions{Seed: 1}) // the same bytes each time
-	if err != nil {
-		return err
-	}
+// session begins a session over a link, which ends with the test.
+func session(t *testing.T, l transport.Link) *rpc.Session {
+	t.Helper()
+	base, err := transport.Dial(t.Context(), l, transport.SessionOptions{Seed: 1}) // the same bytes each time
+	must(t, err)
 	s := rpc.New(base, rpc.Options{})
-	defer func() { err = errors.Join(err, s.Close(ctx)) }()
-	a, err := mlf.Open(archive)
-	if err != nil {
-		return err
-	}
-	m, err := a.Model("")
-	if err != nil {
-		return err
-	}
+	t.Cleanup(func() { _ = errors.Join(s.Close(context.Background()), l.Close()) })
+	return s
+}
+
+// runOver runs an archive's model over a link, compares the outputs, and closes the link.
+func runOver(t *testing.T, l transport.Link, archive string) {
+	t.Helper()
+	ctx := testkit.Context(t)
+	s := session(t, l)
+	_, m := mlftest.Open(t, archive)
 	e, err := executor.Open(ctx, s, m)
-	if err != nil {
-		return err
-	}
+	must(t, err)
 	in, out := mlftest.Arrays(archive)
-	given, err := ndarray.ReadNPZ(in)
-	if err != nil {
-		return err
-	}
-	want, err := ndarray.ReadNPZ(out)
-	if err != nil {
-		return err
-	}
-	if err := executor.SetInputs(ctx, e, given); err != nil {
-		return err
-	}
-	if err := e.Run(ctx); err != nil {
-		return err
-	}
-	for i, w := range want {
+	must(t, errors.Join(executor.SetInputs(ctx, e, mlftest.Read(t, in)), e.Run(ctx)))
+	for i, w := range mlftest.Read(t, out) {
 		if got, err := e.Output(ctx, i); err != nil || !bytes.Equal(got.Data, w.Array.Data) {
-			return fmt.Errorf("output %d differs: %w", i, err)
+			t.Errorf("output %d differs: %v", i, err)
 		}
 	}
-	return e.Close(ctx)
+	must(t, errors.Join(e.Close(ctx), s.Close(ctx), l.Close()))
 }
 
 // TestFolderErrors: what fails in a folder is reported with its cause, and leaves nothing.
 func TestFolderErrors(t *testing.T) {
 	t.Parallel()
-	dir := folderOf(t, "folder")
-	c := started(t, dir)
+	c := started(t, folderOf(t, "folder"))
 	archive := mlftest.Path(t, "add.aot_packed")
-	made := filepath.Join(t.TempDir(), "p")
+	none := t.TempDir() + "/p"
 	for want, options := range map[string]map[string]any{
 		"mps2_an385":                      {"board": "mps2_an38"},
 		`"demo" is not host_driven`:       {"project_type": "demo"},
@@ -139,20 +114,17 @@ func TestFolderErrors(t *testing.T) {
 		"arena":                           {"workspace_size_bytes": 1 << 40},
 		"-include does not begin with -D": {"compile_definitions": "-DX=1 -include x"},
 	} {
-		err := c.Generate(archive, "", made, options)
-		wantError(t, err, "", want)
-		if _, err := os.Stat(made); !errors.Is(err, os.ErrNotExist) {
+		wantError(t, c.Generate(archive, "", none, options), "", want)
+		if _, err := os.Stat(none); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("options %v: a project was left", options)
 		}
 	}
-	broken := filepath.Join(t.TempDir(), "broken.tar")
+	broken := t.TempDir() + "/broken.tar"
 	writeFile(t, broken, "no archive")
-	wantError(t, c.Generate(broken, "", made, nil), "", "broken.tar")
+	wantError(t, c.Generate(broken, "", none, nil), "", "broken.tar")
 	wantError(t, c.do("build", nil), "", "generate_project")
-	wrong := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": "int x = y;\n"})
-	must(t, c.Generate(wrong, "", made, nil))
-	launcher(t, made, "folder")
-	wantError(t, started(t, made).do("build", nil), "", "y", "undeclared")
+	made, p := c.project(t, mlftest.Operator(t, "int x = y;\n"), nil)
+	wantError(t, p.do("build", nil), "", "y", "undeclared")
 	wantError(t, c.Generate(archive, "", made, nil), "", "exists")
 }
 
@@ -160,9 +132,7 @@ func TestFolderErrors(t *testing.T) {
 func TestReadReturnsAll(t *testing.T) {
 	t.Parallel()
 	needTools(t, "host")
-	f := folderAt(t, filepath.Join(t.TempDir(), "p"))
-	generation := generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: f.Dir}
-	must(t, folderAt(t, folderOf(t, "none")).Generate(t.Context(), generation, nil))
+	f := generated(t, mlftest.Path(t, "add.aot_packed"), nil)
 	must(t, f.Build(t.Context(), nil))
 	_, err := f.Open(t.Context(), nil)
 	must(t, err)
@@ -227,19 +197,10 @@ func TestWritesWholeFrames(t *testing.T) {
 func TestCompileDefinitions(t *testing.T) {
 	t.Parallel()
 	needTools(t, "host")
-	model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": "#if X != 1 || Y != 2\n#error X, Y\n#endif\n" +
-		mlftest.TinyOperator})
-	template := folderAt(t, folderOf(t, "none"))
-	for i, value := range []string{`["-DX=1", "-DY=2"]`, `"-DX=1 -DY=2"`, `"-DX=1,-DY=2"`} {
-		made := filepath.Join(t.TempDir(), fmt.Sprint(i))
-		v := values{optDefines: json.RawMessage(value)}
-		if err := template.Generate(t.Context(), generation{Archive: model, Dir: made}, v); err != nil {
-			t.Errorf("%s: %v", value, err)
-			continue
-		}
-		if err := folderAt(t, made).Build(t.Context(), nil); err != nil {
-			t.Errorf("%s: %v", value, err)
-		}
+	model := mlftest.Operator(t, "#if X != 1 || Y != 2\n#error X, Y\n#endif\n"+mlftest.TinyOperator)
+	for _, value := range []string{`["-DX=1", "-DY=2"]`, `"-DX=1 -DY=2"`, `"-DX=1,-DY=2"`} {
+		t.Log(value)
+		must(t, generated(t, model, values{optDefines: json.RawMessage(value)}).Build(t.Context(), nil))
 	}
 }
 
@@ -248,7 +209,7 @@ func TestGenerateAtOnce(t *testing.T) {
 	t.Parallel()
 	archive, dir := mlftest.Path(t, "add.aot_packed"), folderOf(t, "none")
 	for range 5 {
-		made := filepath.Join(t.TempDir(), "below", "p")
+		made := t.TempDir() + "/below/p"
 		errs := make([]error, 3)
 		var all sync.WaitGroup
 		for i := range errs {
@@ -276,13 +237,11 @@ func TestVerboseOfOneCall(t *testing.T) {
 	var said bytes.Buffer
 	f.Log = hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: &said})
 	for _, value := range []string{"true", "false", "null"} {
-		made := filepath.Join(t.TempDir(), value)
+		made := t.TempDir() + "/" + value
 		g := generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: made}
 		said.Reset()
 		must(t, f.Generate(t.Context(), g, values{optVerbose: json.RawMessage(value)}))
-		if logged := strings.Contains(said.String(), made); logged != (value == "true") {
-			t.Errorf("verbose %s: %q", value, said.String())
-		}
+		testkit.Equal(t, value, strings.Contains(said.String(), made), value == "true")
 	}
 }
 
@@ -290,11 +249,9 @@ func TestVerboseOfOneCall(t *testing.T) {
 func TestModelName(t *testing.T) {
 	t.Parallel()
 	s, err := specOf(values{optModel: json.RawMessage(`"two"`)}, "host")
-	if err != nil || s.ModelName != "two" {
-		t.Errorf("%q, %v", s.ModelName, err)
-	}
-	one, err := mlf.Open(mlftest.Path(t, "add.aot_packed"))
 	must(t, err)
+	testkit.Equal(t, "model", s.ModelName, "two")
+	one, _ := mlftest.Open(t, mlftest.Path(t, "add.aot_packed"))
 	one.Models = append(one.Models, one.Models[0])
 	_, err = one.Model("")
 	if got := advice(err); err == nil || !strings.Contains(got, "with model_name="+one.Models[0].Name) {
@@ -316,8 +273,6 @@ func TestTheirOptions(t *testing.T) {
 		var v values
 		must(t, json.Unmarshal([]byte(text), &v))
 		words, err := optionWords(v)
-		if got := fmt.Sprint(strings.Join(words, " "), err); !strings.Contains(got, want) {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
+		testkit.WantText(t, fmt.Sprint(text, ": ", strings.Join(words, " "), err), want)
 	}
 }

@@ -45,7 +45,7 @@ func TestInterop(t *testing.T) {
 	}
 	server := executable(t)
 	export := func(board, template string) string {
-		dir := filepath.Join(t.TempDir(), "template")
+		dir := t.TempDir() + "/template"
 		must(t, (Export{Board: board, Template: template, Executable: server}).Write(dir))
 		return dir
 	}
@@ -59,14 +59,18 @@ func TestInterop(t *testing.T) {
 			needTools(t, board)
 			if b.Flash.Programmer != "none" {
 				keepertest.Use(t)
-				defer tvm.stopEmulated(t, b)
+				defer func() { // its processes would outlive the test
+					d := &device.Desk{Probes: emulated.Probes(), StateDir: tvm.home + "/state"}
+					_, err := d.StopEmulated(context.Background(), b)
+					must(t, err)
+				}()
 			}
 			dir := export(board, "")
 			for _, use := range usesOf(board) {
 				t.Run(use, func(t *testing.T) {
 					tvm.use(t, use, "ours", board, dir)
 					if board == "host" && use != oursAlone {
-						tvm.use(t, use, "TVM's", "", filepath.Join(tvm.built, "microtvm_template_projects", "crt"))
+						tvm.use(t, use, "TVM's", "", tvm.built+"/microtvm_template_projects/crt")
 					}
 				})
 			}
@@ -86,23 +90,15 @@ func TestInterop(t *testing.T) {
 		}
 	})
 	if !t.Failed() {
-		writeTimes(t)
+		writeFile(t, "../../build/report/tvm.md", "# Templates under TVM's own Python\n\n"+
+			"Each use is one run of Python, with TVM's imports, its compiler and its search. Times are seconds of wall time,\n"+
+			"then those of all processors.\n\n"+
+			"| use | board | template | time |\n|---|---|---|---|\n"+strings.Join(measuredUses, ""))
 	}
 }
 
 // measuredUses are the rows of the table of TestInterop.
 var measuredUses []string
-
-// writeTimes writes the table.
-func writeTimes(t *testing.T) {
-	t.Helper()
-	const page = "../../build/report/tvm.md"
-	text := "# Templates under TVM's own Python\n\n" +
-		"Each use is one run of Python, with TVM's imports, its compiler and its search. Times are seconds of wall time,\n" +
-		"then those of all processors.\n\n" +
-		"| use | board | template | time |\n|---|---|---|---|\n" + strings.Join(measuredUses, "")
-	writeFile(t, page, text)
-}
 
 // A tvmPython is a Python that has TVM with its compiler, from a source tree.
 type tvmPython struct {
@@ -132,7 +128,7 @@ func tvmFor(t *testing.T) tvmPython {
 	}
 	lines = lines[len(lines)-3:]
 	lib := lines[2]
-	if _, err := os.Stat(filepath.Join(lines[1], "tests")); err != nil || filepath.Base(lib) != "libtvm.so" {
+	if _, err := os.Stat(lines[1] + "/tests"); err != nil || filepath.Base(lib) != "libtvm.so" {
 		t.Skipf("%s=%s has no compiler, or no tests beside it: %s, %v", tvmVariable, python, lib, err)
 	}
 	return tvmPython{python: lines[0], source: lines[1], built: filepath.Dir(lib), home: t.TempDir()}
@@ -154,7 +150,7 @@ func (p tvmPython) env(library string) []string {
 
 // packages returns PYTHONPATH with the tree's packages, of which its tests are one.
 func (p tvmPython) packages(more ...string) string {
-	return strings.Join(append(more, filepath.Join(p.source, "python"), p.source), string(os.PathListSeparator))
+	return strings.Join(append(more, p.source+"/python", p.source), string(os.PathListSeparator))
 }
 
 // use runs one use and logs how long it took.
@@ -186,15 +182,6 @@ func usesOf(board string) []string {
 	return of
 }
 
-// stopEmulated ends a board with an emulated probe, whose processes would outlive the test.
-func (p tvmPython) stopEmulated(t *testing.T, b *boards.Board) {
-	t.Helper()
-	d := &device.Desk{Probes: emulated.Probes(), StateDir: filepath.Join(p.home, "state")}
-	if _, err := d.StopEmulated(context.Background(), b); err != nil {
-		t.Error(err)
-	}
-}
-
 // A measuredUse is one row of the table.
 type measuredUse struct{ use, whose, board string }
 
@@ -206,8 +193,8 @@ func (p tvmPython) run(t *testing.T, m measuredUse, library string, args ...stri
 	ctx := testkit.Context(t)
 	cmd := p.command(ctx, t, library, append([]string{measured, p.python, "-B"}, args...)...)
 	cmd.WaitDelay = 10 * time.Second // what it started may keep the output open
-	timed := filepath.Join(filepath.Dir(measured), "timed")
-	cmd.Env = append(cmd.Env, "INTEROP_TIMES="+filepath.Join(cmd.Dir, "times"),
+	timed := filepath.Dir(measured) + "/timed"
+	cmd.Env = append(cmd.Env, "INTEROP_TIMES="+cmd.Dir+"/times",
 		"PYTHONPATH="+p.packages(timed))
 	said, err := cmd.CombinedOutput()
 	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
@@ -228,21 +215,13 @@ func (p tvmPython) run(t *testing.T, m measuredUse, library string, args ...stri
 			result += "; " + note
 		}
 	}
-	if _, wear, ok := strings.Cut(lastWith(lines, " wear: "), " wear: "); ok {
+	slices.Reverse(lines)
+	if _, wear, ok := strings.Cut(strings.Join(lines, "\n"), " wear: "); ok { // the last one
+		wear, _, _ = strings.Cut(wear, "\n")
 		result += "; " + wear
 	}
 	t.Logf("%s with %s template on %s: %s", m.use, m.whose, m.board, result)
 	measuredUses = append(measuredUses, fmt.Sprintf("| %s | %s | %s | %s |\n", m.use, m.board, m.whose, result))
-}
-
-// lastWith returns the last line that contains part, or "".
-func lastWith(lines []string, part string) string {
-	for _, l := range slices.Backward(lines) {
-		if strings.Contains(l, part) {
-			return l
-		}
-	}
-	return ""
 }
 
 // metaSchedule runs TVM's own test of its micro runner, with our template and TVM's, and with a runner that answers at
@@ -250,7 +229,7 @@ func lastWith(lines []string, part string) string {
 func (p tvmPython) metaSchedule(t *testing.T, template string) {
 	script, err := filepath.Abs("testdata/interop/instant.py")
 	must(t, err)
-	test := filepath.Join(p.source, "tests", "python", "unittest", "test_micro_ms_tuning.py")
+	test := p.source + "/tests/python/unittest/test_micro_ms_tuning.py"
 	pytest := []string{"-q", "-p", "no:cacheprovider", test}
 	ours := p.libraryWith(t, template)
 	p.run(t, measuredUse{"metaschedule", "ours", "host"}, ours, append([]string{"-m", "pytest"}, pytest...)...)
@@ -263,21 +242,21 @@ func (p tvmPython) metaSchedule(t *testing.T, template string) {
 func (p tvmPython) aotTests(t *testing.T) {
 	script, err := filepath.Abs("testdata/interop/aot.py")
 	must(t, err)
-	test := filepath.Join(p.source, "tests", "python", "relay", "aot", "test_crt_aot.py")
+	test := p.source + "/tests/python/relay/aot/test_crt_aot.py"
 	library := t.TempDir()
 	for _, name := range []string{"libtvm.so", "microtvm_template_projects"} {
-		must(t, os.Symlink(filepath.Join(p.built, name), filepath.Join(library, name)))
+		must(t, os.Symlink(p.built+"/"+name, library+"/"+name))
 	}
-	standalone := filepath.Join(library, "standalone_crt")
-	err = cp.Copy(filepath.Join("..", "..", "crt", "include"), filepath.Join(standalone, "include"))
+	standalone := library + "/standalone_crt"
+	err = cp.Copy("../../crt/include", standalone+"/include")
 	for _, source := range []string{"memory/stack_allocator.c", "common/crt_backend_api.c"} { // compiled by TVM's makefile
-		file := filepath.Join(standalone, "src", "runtime", "crt", filepath.FromSlash(source))
+		file := standalone + "/src/runtime/crt/" + filepath.FromSlash(source)
 		err = errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o755),
 			os.WriteFile(file, []byte("typedef int in_the_archive;\n"), 0o644))
 	}
 	must(t, err)
-	build := filepath.Join(library, "crt")
-	config := filepath.Join(p.built, "microtvm_template_projects", "crt", "crt_config")
+	build := library + "/crt"
+	config := p.built + "/microtvm_template_projects/crt/crt_config"
 	said, err := exec.CommandContext(t.Context(), "make", "-C", "../../crt", "lib", "CRT_CONFIG="+config,
 		"BUILD="+build).CombinedOutput()
 	if err != nil {
@@ -285,6 +264,6 @@ func (p tvmPython) aotTests(t *testing.T) {
 	}
 	pytest := []string{"-q", "-p", "no:cacheprovider", test}
 	with := func(archive string) []string { return append([]string{script, archive}, pytest...) }
-	p.run(t, measuredUse{"test_crt_aot", "ours", "host"}, library, with(filepath.Join(build, "libcrt.a"))...)
+	p.run(t, measuredUse{"test_crt_aot", "ours", "host"}, library, with(build+"/libcrt.a")...)
 	p.run(t, measuredUse{"test_crt_aot", "TVM's", "host"}, p.built, with("")...)
 }

@@ -52,6 +52,15 @@ func folderAt(t *testing.T, dir string) *folder {
 	return f
 }
 
+// generated returns the methods of a new project.
+func generated(t *testing.T, archive string, v values) *folder {
+	t.Helper()
+	f := folderAt(t, t.TempDir()+"/p")
+	template := folderAt(t, folderOf(t, "none"))
+	must(t, template.Generate(t.Context(), generation{Archive: archive, Dir: f.Dir}, v))
+	return f
+}
+
 func methodsOf(kind, dir string) methods {
 	if kind == "echo" {
 		return &echo{}

@@ -18,7 +18,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
-	"github.com/boardsmith/boardsmith/transport"
 )
 
 // A recorded message of testdata/tvm_sessions.
@@ -45,9 +44,9 @@ func TestSessionsOfTVM(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".jsonl.gz")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			session, err := readSession(file)
+			messages, err := readSession(file)
 			must(t, err)
-			repeat(t, session, strings.TrimSuffix(file, ".jsonl.gz")+".tar.gz")
+			repeat(t, messages, strings.TrimSuffix(file, ".jsonl.gz")+".tar.gz")
 		})
 	}
 }
@@ -87,14 +86,14 @@ func readSession(file string) (all []recorded, err error) {
 
 // repeat sends the calls of both servers. Of what goes over the transport it takes the requests, with the replies that
 // TVM's runtime gave, and repeats these over ours.
-func repeat(t *testing.T, session []recorded, archive string) {
+func repeat(t *testing.T, messages []recorded, archive string) {
 	ctx := testkit.Context(t)
-	plain := filepath.Join(t.TempDir(), "model.tar")
+	plain := t.TempDir() + "/model.tar"
 	writeFile(t, plain, string(unzipped(t, archive)))
-	made := filepath.Join(t.TempDir(), "project")
+	made := t.TempDir() + "/project"
 	clients := map[string]*client{"template": started(t, folderOf(t, "folder"))}
 	var written, read []byte
-	for i, r := range session {
+	for i, r := range messages {
 		if r.To == nil {
 			continue
 		}
@@ -119,18 +118,14 @@ func repeat(t *testing.T, session []recorded, archive string) {
 			written = append(written, dataOf(t, q.Params["data"])...)
 		case "read_transport":
 			var result struct{ Data json.RawMessage }
-			if from := session[i+1].From; from != nil && json.Unmarshal(from.Result, &result) == nil && result.Data != nil {
+			if from := messages[i+1].From; from != nil && json.Unmarshal(from.Result, &result) == nil && result.Data != nil {
 				read = append(read, dataOf(t, result.Data)...)
 			}
 		}
 	}
 	l, _, err := clients["project"].Open()
 	must(t, err)
-	defer l.Close()
-	base, err := transport.Dial(ctx, l, transport.SessionOptions{})
-	must(t, err)
-	s := rpc.New(base, rpc.Options{})
-	defer s.Close(ctx)
+	s := session(t, l)
 	requests, replies := packets(t, written), packets(t, read)
 	if len(requests) == 0 || len(replies) < len(requests)-1 {
 		t.Fatalf("%d requests, %d replies recorded", len(requests), len(replies))

@@ -21,12 +21,10 @@ func TestBase85(t *testing.T) {
 		"\x01\x02\x03\x04": "0RjUA", "\xff\xff\xff\xff": "|NsC0", "\xfe\xff\xfd\x03\x00": "{{Q_000",
 		"\xfe\xff\xfd\x03\x00\x00\x00\x00\x00\x02\x66\x77": "{{Q_00000000L%r",
 	} {
-		if got := string(appendBase85(nil, []byte(data))); got != text {
-			t.Errorf("%x is %q, want %q", data, got, text)
-		}
-		if got, err := decodeBase85(text); err != nil || string(got) != data {
-			t.Errorf("%q is %x, %v; want %x", text, got, err, data)
-		}
+		testkit.Equal(t, data, string(appendBase85(nil, []byte(data))), text)
+		got, err := decodeBase85(text)
+		must(t, err)
+		testkit.Equal(t, text, string(got), data)
 	}
 	for _, text := range []string{"0", "000000", "|NsC1", "~~~~~", "00 00", "00\"00", "\xff0000", "00000\n"} {
 		if got, err := decodeBase85(text); err == nil {
@@ -143,9 +141,7 @@ func TestRequests(t *testing.T) {
 		},
 	} {
 		replies, err := converse(t, c.request, next)
-		if c.ends != (err != nil) {
-			t.Errorf("%s: the server ended with %v", c.request, err)
-		}
+		testkit.WantErrorIf(t, c.ends, err, "")
 		if c.want == "" && len(replies) != 0 || c.want != "" && (len(replies) == 0 || !strings.Contains(replies[0], c.want)) {
 			t.Errorf("%s: replies\n%s\nwant\n%s", c.request, strings.Join(replies, "\n"), c.want)
 		}
@@ -256,13 +252,9 @@ func TestValues(t *testing.T) {
 		for i, err := range errs {
 			if err != nil {
 				got.invalid += string("tib"[i])
-				if !strings.Contains(err.Error(), "option "+name) {
-					t.Errorf("the error does not name option %s: %v", name, err)
-				}
+				wantError(t, err, "", "option "+name)
 			}
 		}
-		if got != want {
-			t.Errorf("%s: %+v, want %+v", name, got, want)
-		}
+		testkit.Equal(t, name, got, want)
 	}
 }

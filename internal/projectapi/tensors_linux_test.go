@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -18,7 +16,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
-	"github.com/boardsmith/boardsmith/transport"
 )
 
 // folderLink is the link of a Folder as TVM's host uses it: calls with parts of a frame.
@@ -64,9 +61,7 @@ func TestTensorsBehindProbe(t *testing.T) {
 		t.Skip("flashes boards; run by full tests")
 	}
 	for _, board := range []string{"microbit", "netduinoplus2"} {
-		t.Run(board, func(t *testing.T) {
-			tensorsBehindProbe(t, board)
-		})
+		t.Run(board, func(t *testing.T) { tensorsBehindProbe(t, board) })
 	}
 }
 
@@ -79,7 +74,7 @@ func probed(t *testing.T, board string, log io.Writer) (open func(dir string) *f
 	open = func(dir string) *folder {
 		f := folderAt(t, dir)
 		f.Log = hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Warn})
-		f.Desk.Probes, f.Desk.StateDir, f.Desk.LeaseDir = emulated.Probes(), state, filepath.Join(state, "leases")
+		f.Desk.Probes, f.Desk.StateDir, f.Desk.LeaseDir = emulated.Probes(), state, state+"/leases"
 		return f
 	}
 	t.Cleanup(func() {
@@ -94,7 +89,7 @@ func probed(t *testing.T, board string, log io.Writer) (open func(dir string) *f
 // flashed makes, builds and flashes a project of an archive.
 func flashed(t *testing.T, open func(string) *folder, board, archive string) *folder {
 	t.Helper()
-	p := open(filepath.Join(t.TempDir(), "p"))
+	p := open(t.TempDir() + "/p")
 	options := values{"board": []byte(`"` + board + `"`)}
 	must(t, open(folderOf(t, "none")).Generate(t.Context(), generation{Archive: archive, Dir: p.Dir}, options))
 	must(t, p.Build(t.Context(), nil))
@@ -106,10 +101,7 @@ func tensorsBehindProbe(t *testing.T, board string) {
 	p := flashed(t, probed(t, board, io.Discard), board, mlftest.Path(t, "add.aot_packed"))
 	_, err := p.Open(t.Context(), nil)
 	must(t, err)
-	base, err := transport.Dial(t.Context(), &folderLink{f: p}, transport.SessionOptions{})
-	must(t, err)
-	s := rpc.New(base, rpc.Options{})
-	defer s.Close(t.Context())
+	s := session(t, &folderLink{f: p})
 	copied := 0
 	for _, size := range []int{1, 63, 1024, 2033, 2048, 4096, 20000, 65536} {
 		x, err := s.Empty(t.Context(), ndarray.DType{Code: 1, Bits: 8, Lanes: 1}, []int64{int64(size)})
@@ -119,15 +111,11 @@ func tensorsBehindProbe(t *testing.T, board string) {
 		must(t, err)
 		data := bytes.Repeat([]byte{1, 2, 3, 255}, size/4+1)[:size]
 		got := make([]byte, size)
-		began := time.Now()
-		if err := errors.Join(x.Write(t.Context(), data), x.Read(t.Context(), got)); err != nil {
-			t.Fatalf("%d bytes: %v", size, err)
-		}
+		must(t, errors.Join(x.Write(t.Context(), data), x.Read(t.Context(), got)))
 		if !bytes.Equal(got, data) {
 			t.Errorf("%d bytes came back as others", size)
 		}
 		must(t, x.Free(t.Context()))
-		t.Logf("%d bytes, both ways: %v", size, time.Since(began))
 		copied = size
 	}
 	if copied < 4096 {

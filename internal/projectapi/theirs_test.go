@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -28,35 +27,28 @@ const theirRecording = "testdata/tvm_server/add.aot_packed.recording.gz"
 // TestTVMsTemplate makes a project of TVM's own template, with TVM's own server and runtime, and runs a model in it.
 func TestTVMsTemplate(t *testing.T) {
 	tvm := tvmFor(t)
-	template := started(t, filepath.Join(tvm.built, "microtvm_template_projects", "crt"), tvm.env(tvm.built)...)
+	template := started(t, tvm.built+"/microtvm_template_projects/crt", tvm.env(tvm.built)...)
 	archive := mlftest.Path(t, "add.aot_packed")
-	made := filepath.Join(t.TempDir(), "p")
-	plain := filepath.Join(t.TempDir(), "model.tar")
+	made := t.TempDir() + "/p"
+	plain := t.TempDir() + "/model.tar"
 	writeFile(t, plain, string(unzipped(t, archive)))
-	must(t, template.Generate(plain, filepath.Join(tvm.built, "standalone_crt"), made, nil))
+	must(t, template.Generate(plain, tvm.built+"/standalone_crt", made, nil))
 	p := started(t, made, tvm.env(tvm.built)...)
-	if i := p.Info; i.Template || i.Platform != "host" || i.Archive != filepath.Join(made, "model.tar") {
+	if i := p.Info; i.Template || i.Platform != "host" || i.Archive != made+"/model.tar" {
 		t.Errorf("%+v", i)
 	}
-	must(t, errors.Join(p.do("build", nil), p.do("flash", nil)))
-	l, _, err := p.Open()
-	must(t, err)
+	l, _ := p.flashed(t)
 	var recording bytes.Buffer
 	l = transport.Record(l, &recording)
-	must(t, errors.Join(runOver(testkit.Context(t), l, archive), l.Close()))
+	runOver(t, l, archive)
 	if *update {
-		writeRecording(t, recording.Bytes())
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, err := z.Write(recording.Bytes())
+		must(t, errors.Join(err, z.Close()))
+		writeFile(t, theirRecording, b.String())
 	}
 	wantError(t, p.do("build", nil), "", "Traceback") // TVM's server does not expect the folder that it has made
-}
-
-func writeRecording(t *testing.T, recording []byte) {
-	t.Helper()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	_, err := z.Write(recording)
-	err = errors.Join(err, z.Close(), os.MkdirAll(filepath.Dir(theirRecording), 0o755))
-	must(t, errors.Join(err, os.WriteFile(theirRecording, b.Bytes(), 0o644)))
 }
 
 // TestRecordedServer drives what TVM's own server and its firmware have answered.
@@ -68,13 +60,9 @@ func TestRecordedServer(t *testing.T) {
 	if i := c.Info; i.Template || i.Platform != "host" || len(i.Options) != 2 || i.Options[1].Default != 2097152.0 {
 		t.Errorf("%+v", i)
 	}
-	must(t, errors.Join(c.do("build", nil), c.do("flash", nil)))
-	l, advice, err := c.Open()
-	if err != nil || advice != (timeouts{}) {
-		t.Fatalf("%+v, %v", advice, err)
-	}
-	must(t, runOver(t.Context(), l, mlftest.Path(t, "add.aot_packed")))
-	must(t, l.Close()) // fails if the session is not the recorded one
+	l, advice := c.flashed(t)
+	testkit.Equal(t, "timeouts", advice, timeouts{})
+	runOver(t, l, mlftest.Path(t, "add.aot_packed")) // closing it fails if the session is not the recorded one
 }
 
 // theirs is TVM's server of a project as it was recorded: its answers, and the traffic of its firmware.
@@ -88,7 +76,7 @@ type theirs struct {
 // newTheirs reads both from the folder testdata.
 func newTheirs(testdata string) (*theirs, error) {
 	s := &theirs{answers: map[string]json.RawMessage{}}
-	session, err := readSession(filepath.Join(testdata, "tvm_sessions", "aot_executor.jsonl.gz"))
+	session, err := readSession(testdata + "/tvm_sessions/aot_executor.jsonl.gz")
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +90,7 @@ func newTheirs(testdata string) (*theirs, error) {
 			s.answers[method] = r.From.Result
 		}
 	}
-	s.traffic, err = inflated(filepath.Join(filepath.Dir(testdata), theirRecording))
+	s.traffic, err = inflated(filepath.Dir(testdata) + "/" + theirRecording)
 	return s, err
 }
 

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/crt"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
@@ -36,8 +36,8 @@ func TestZephyrOptions(t *testing.T) {
 	needTools(t, "host")
 	template := folderOf(t, "folder") // skips on Windows
 	at := t.TempDir()
-	log := filepath.Join(at, "log")
-	zephyr := filepath.Join(at, "mine", "zephyr")
+	log := at + "/log"
+	zephyr := at + "/mine/zephyr"
 	for path, text := range map[string]string{
 		"bin/west":   strings.ReplaceAll(recordingWest, "LOG", log),
 		"bin/python": "#!/bin/sh\nexit 1\n",
@@ -45,28 +45,19 @@ func TestZephyrOptions(t *testing.T) {
 		"bin/ninja":  "#!/bin/sh\necho 1.11.0\n",
 		"mine/zephyr/share/zephyr-package/cmake/ZephyrConfig.cmake": "",
 	} {
-		program(t, filepath.Join(at, path), text)
+		program(t, at+"/"+path, text)
 	}
 	c := started(t, template)
 	for _, command := range []string{"bin/west", "bin/python -m west"} {
-		made := filepath.Join(t.TempDir(), "p")
 		options := map[string]any{
-			"board": "zephyr/kit", "zephyr_base": zephyr, "west_cmd": filepath.Join(at, command),
+			"board": "zephyr/kit", "zephyr_base": zephyr, "west_cmd": at + "/" + command,
 			"config_main_stack_size": "4096",
 		}
-		must(t, c.Generate(mlftest.Tiny(t, nil), "", made, options))
-		launcher(t, made, "folder")
-		p := started(t, made)
+		made, p := c.project(t, mlftest.Tiny(t, nil), options)
 		delete(options, "board") // a project has one
 		must(t, p.do("build", options))
-		text := readFile(t, log)
-		if want := "west build -d build/app -b kit ZEPHYR_BASE=" + zephyr; !strings.Contains(string(text), want) {
-			t.Errorf("west_cmd %s: %s, want %q", command, text, want)
-		}
-		header, err := os.ReadFile(filepath.Join(made, "crt_config", "crt_config.h"))
-		if err != nil || !strings.Contains(string(header), "4096") {
-			t.Errorf("no stack of 4096 bytes: %s, %v", header, err)
-		}
+		testkit.WantText(t, command+": "+string(readFile(t, log)), "west build -d build/app -b kit ZEPHYR_BASE="+zephyr)
+		testkit.WantText(t, string(readFile(t, made+"/crt_config/crt_config.h")), "4096")
 		must(t, os.Remove(log))
 	}
 }
@@ -77,13 +68,13 @@ func TestWestOption(t *testing.T) {
 	at := t.TempDir()
 	t.Chdir(at)
 	for _, name := range []string{"west", "python", "other", "a b/west", "a b/python"} {
-		program(t, filepath.Join(at, name), "#!/bin/sh\n")
+		program(t, at+"/"+name, "#!/bin/sh\n")
 	}
 	for value, want := range map[string]string{
 		"west --quiet": "neither a path", "python -m pip": "neither a path", "a b c d": "neither a path",
-		filepath.Join(at, "other"):           "neither a path",
-		filepath.Join(at, "none", "west"):    "is not installed",
-		filepath.Join(at, "no") + " -m west": "is not installed",
+		at + "/other":      "neither a path",
+		at + "/none/west":  "is not installed",
+		at + "/no -m west": "is not installed",
 	} {
 		_, err := westOf(value)
 		wantError(t, err, "", want, "option west_cmd")
@@ -92,16 +83,16 @@ func TestWestOption(t *testing.T) {
 		at + "/west": "west", at + "/python -m west": "west", at + "/a b/west": "a b/west", "a b/west": "a b/west",
 		"./a b/python -m west": "a b/west",
 	} {
-		if path, err := westOf(value); err != nil || path != filepath.Join(at, want) {
-			t.Errorf("%q: %s, %v", value, path, err)
-		}
+		path, err := westOf(value)
+		must(t, err)
+		testkit.Equal(t, value, path, at+"/"+want)
 	}
 }
 
 // TestWestOfProgrammer: the programmer west is that of the option; other programs are found as without it.
 func TestWestOfProgrammer(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "west")
+	path := t.TempDir() + "/west"
 	program(t, path, "#!/bin/sh\n")
 	f := folderAt(t, folderOf(t, "none"))
 	option, err := json.Marshal(path)
@@ -120,36 +111,27 @@ func TestRuntimeOption(t *testing.T) {
 	needTools(t, "host")
 	c := started(t, folderOf(t, "folder"))
 	archive := mlftest.Path(t, "add.aot_packed")
-	mine := filepath.Join(t.TempDir(), "crt")
+	mine := t.TempDir() + "/crt"
 	must(t, os.CopyFS(mine, crt.Sources.Runtime))
-	server := filepath.Join(mine, "src", "rpc", "server.c")
+	server := mine + "/src/rpc/server.c"
 	text := string(readFile(t, server))
 	const mark = "/* mine */\n"
 	writeFile(t, server, mark+text)
-	program(t, filepath.Join(mine, "test", "main.c"), "#error not a part of the runtime\n")
+	program(t, mine+"/test/main.c", "#error not a part of the runtime\n")
 	for value, want := range map[string]string{"bundled": text, mine: mark + text} {
-		made := filepath.Join(t.TempDir(), "p")
-		must(t, c.Generate(archive, "", made, map[string]any{"crt": value}))
-		got, err := os.ReadFile(filepath.Join(made, "crt", "src", "rpc", "server.c"))
-		if err != nil || string(got) != want {
-			t.Errorf("crt=%s: another server.c, %v", value, err)
-		}
-		if _, err := os.Stat(filepath.Join(made, "crt", "test")); !errors.Is(err, os.ErrNotExist) {
+		made, p := c.project(t, archive, map[string]any{"crt": value})
+		testkit.Equal(t, value, string(readFile(t, made+"/crt/src/rpc/server.c")), want)
+		if _, err := os.Stat(made + "/crt/test"); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("crt=%s: a file outside of include/ and src/ was copied: %v", value, err)
 		}
-		launcher(t, made, "folder")
-		if err := started(t, made).do("build", nil); err != nil {
-			t.Errorf("crt=%s: %v", value, err)
-		}
+		must(t, p.do("build", nil))
 	}
-	theirs := filepath.Join(t.TempDir(), "standalone_crt")
-	program(t, filepath.Join(theirs, "src", "runtime", "crt", "common", "crt_runtime_api.c"), "")
+	theirs := t.TempDir() + "/standalone_crt"
+	program(t, theirs+"/src/runtime/crt/common/crt_runtime_api.c", "")
 	for value, want := range map[string]string{
-		theirs: "C++", t.TempDir(): "has no include/boardsmith/boardsmith.h", filepath.Join(mine, "none"): "has no include",
+		theirs: "C++", t.TempDir(): "has no include/boardsmith/boardsmith.h", mine + "/none": "has no include",
 	} {
-		made := filepath.Join(t.TempDir(), "p")
-		err := c.Generate(archive, "", made, map[string]any{"crt": value})
-		wantError(t, err, "", want)
+		wantError(t, c.Generate(archive, "", t.TempDir()+"/p", map[string]any{"crt": value}), "", want)
 	}
 }
 
@@ -157,11 +139,8 @@ func TestRuntimeOption(t *testing.T) {
 func TestRemovedProject(t *testing.T) {
 	t.Parallel()
 	c := started(t, folderOf(t, "folder"))
-	made := filepath.Join(t.TempDir(), "p")
-	must(t, c.Generate(mlftest.Path(t, "add.aot_packed"), "", made, nil))
-	launcher(t, made, "folder")
-	p := started(t, made)
-	for _, remove := range []string{filepath.Join(made, "project.json"), made} {
+	made, p := c.project(t, mlftest.Path(t, "add.aot_packed"), nil)
+	for _, remove := range []string{made + "/project.json", made} {
 		must(t, os.RemoveAll(remove))
 		err := p.do("build", nil)
 		wantError(t, err, "", "was removed")

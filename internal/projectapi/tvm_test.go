@@ -3,7 +3,6 @@ package projectapi
 import (
 	"encoding/xml"
 	"os"
-	"path/filepath"
 	"testing"
 
 	cp "github.com/otiai10/copy"
@@ -19,13 +18,13 @@ const tvmVariable = "BOARDSMITH_TVM_PYTHON"
 func TestTVMsOwnTests(t *testing.T) {
 	tvm := tvmFor(t)
 	needTools(t, "host")
-	template := filepath.Join(t.TempDir(), "template")
+	template := t.TempDir() + "/template"
 	must(t, (Export{Executable: executable(t)}).Write(template))
 	dir := tvm.libraryWith(t, template)
 	ctx := testkit.Context(t)
-	report := filepath.Join(dir, "report.xml")
+	report := dir + "/report.xml"
 	run := tvm.command(ctx, t, dir, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junit-xml="+report,
-		filepath.Join(tvm.source, "tests", "python", "unittest", "test_crt.py"))
+		tvm.source+"/tests/python/unittest/test_crt.py")
 	said, err := run.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, said)
@@ -41,12 +40,12 @@ func (p tvmPython) libraryWith(t *testing.T, template string) string {
 	for _, name := range []string{
 		"standalone_crt", "microtvm_template_projects/zephyr", "microtvm_template_projects/arduino",
 	} {
-		must(t, cp.Copy(filepath.Join(p.built, name), filepath.Join(dir, name)))
+		must(t, cp.Copy(p.built+"/"+name, dir+"/"+name))
 	}
 	for from, to := range map[string]string{
-		filepath.Join(p.built, "libtvm.so"): "libtvm.so", template: "microtvm_template_projects/crt",
+		p.built + "/libtvm.so": "libtvm.so", template: "microtvm_template_projects/crt",
 	} {
-		must(t, os.Symlink(from, filepath.Join(dir, to)))
+		must(t, os.Symlink(from, dir+"/"+to))
 	}
 	return dir
 }
@@ -70,7 +69,5 @@ func checkReport(t *testing.T, report string) {
 			t.Errorf("%s failed, or was skipped", c.Name)
 		}
 	}
-	if len(ran.Cases) != 9 {
-		t.Errorf("%d tests were run, want 9", len(ran.Cases))
-	}
+	testkit.Equal(t, "tests", len(ran.Cases), 9)
 }

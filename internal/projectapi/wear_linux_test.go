@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
@@ -24,12 +25,10 @@ func TestFlashesOfATuner(t *testing.T) {
 		if text == mlftest.TinyOperator {
 			t.Fatal("the operator has no factor 2")
 		}
-		archive := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": text})
+		archive := mlftest.Operator(t, text)
 		last = flashed(t, open, "microbit", archive)
 		must(t, last.Close())
-		if logged := strings.Contains(log.String(), "wear"); logged != (trial == 9) {
-			t.Errorf("after trial %d: %q", trial+1, log.String())
-		}
+		testkit.Equal(t, fmt.Sprint(trial+1, " trials, logged"), strings.Contains(log.String(), "wear"), trial == 9)
 	}
 	list, err := last.Desk.Wear()
 	if err != nil || len(list) != 1 || list[0].Flashes != 10 {
@@ -41,7 +40,5 @@ func TestFlashesOfATuner(t *testing.T) {
 		total += s.Erases
 	}
 	t.Logf("%d sectors, %d erases\n%s", first, total, log.String())
-	if total != first+9 {
-		t.Errorf("%d erases of %d sectors in ten flashes, want one for each but the first", total, first)
-	}
+	testkit.Equal(t, "erases in ten flashes, one for each but the first", total, first+9)
 }
