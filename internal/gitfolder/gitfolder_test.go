@@ -18,6 +18,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 func TestParse(t *testing.T) {
@@ -63,9 +64,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q is not a git URL", text)
 		}
 	}
-	if r, _ := Parse("https://h/a/kiln.git@v1"); r.Name() != "kiln" {
-		t.Error(r.Name())
-	}
+	r, _ := Parse("https://h/a/kiln.git@v1")
+	testkit.Equal(t, "name", r.Name(), "kiln")
 }
 
 func FuzzParse(f *testing.F) {
@@ -83,8 +83,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestOpen opens each kind of revision, from a folder and from a server: exactly that commit's files, then the same
-// from the store after the repository has gone.
+// TestOpen opens each kind of revision: exactly that commit's files, with its line ends and its links inside the
+// folder, then the same from the store after the repository has gone.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	inner := newRepository(t)
@@ -92,8 +92,11 @@ func TestOpen(t *testing.T) {
 	inner.commit("main", entry{name: "i.txt", text: "inner 2"})
 	r := newRepository(t)
 	first := r.write("one")
-	second := r.commit("main", entry{name: "a.txt", text: "two"},
-		entry{name: "t", files: []entry{{name: "run.sh", text: "#!/bin/sh\n", mode: filemode.Executable}}})
+	second := r.commit("main", entry{name: "a.txt", text: "two\r\n"}, entry{name: "t", files: []entry{
+		{name: "run.sh", text: "#!/bin/sh\n", mode: filemode.Executable},
+		{name: "beside", text: "./odd", mode: filemode.Symlink},
+		{name: "odd", text: ".//../t/run.sh", mode: filemode.Symlink},
+	}})
 	r.tag("v2", second)
 	third := r.commit("main", entry{name: "a.txt", text: "three"}, entry{name: "lib", files: []entry{
 		{name: "sub", commit: oldInner},
@@ -105,8 +108,10 @@ func TestOpen(t *testing.T) {
 		files                 map[string]string
 	}{
 		{"", first, first, map[string]string{"a.txt": "one"}},
-		{"", "v2", second, map[string]string{"a.txt": "two", "t/run.sh": "#!/bin/sh\n"}},
-		{"//t", "v2", second, map[string]string{"run.sh": "#!/bin/sh\n"}},
+		{"", "v2", second, map[string]string{
+			"a.txt": "two\r\n", "t/run.sh": "#!/bin/sh\n", "t/beside": "#!/bin/sh\n", "t/odd": "#!/bin/sh\n",
+		}},
+		{"//t", "v2", second, map[string]string{"run.sh": "#!/bin/sh\n", "beside": "#!/bin/sh\n", "odd": "#!/bin/sh\n"}},
 		{"", "main", third, map[string]string{"a.txt": "three", "lib/sub/i.txt": "inner 1", module: ""}},
 		{"", "refs/heads/side", "", map[string]string{"a.txt": "side"}},
 		{"", "HEAD", "", map[string]string{"a.txt": "side"}},
@@ -165,46 +170,37 @@ func TestPins(t *testing.T) {
 	for _, s := range []*Store{store, other} {
 		f := opened(t, s, r.url()+"@main")
 		wantText(t, f, "one")
-		if f.Commit != first {
-			t.Errorf("%+v", f)
-		}
+		testkit.Equal(t, "commit", f.Commit, first)
 	}
 	if now, err := os.Stat(store.Pins); err != nil || !os.SameFile(now, written) {
 		t.Errorf("without a change, the lock file was written again: %v", err)
 	}
-	lock, err := os.ReadFile(store.Pins)
-	must(t, err)
+	lock := testkit.ReadFile(t, store.Pins)
 	want := "{\n  \"format\": 1,\n  \"commits\": {\n    \"" + r.url() + "@main\": \"" + first + "\"\n  }\n}\n"
-	if string(lock) != want {
-		t.Errorf("%s", lock)
-	}
-	if places, err := Pinned(store.Pins); err != nil || strings.Join(places, " ") != r.url()+"@main" {
-		t.Errorf("%q, %v", places, err)
-	}
+	testkit.Equal(t, "lock file", string(lock), want)
+	places, err := Pinned(store.Pins)
+	must(t, err)
+	testkit.Equal(t, "places", places, []string{r.url() + "@main"})
 	must(t, os.Remove(store.Pins))
 	if places, err := Pinned(store.Pins); err != nil || len(places) != 0 {
 		t.Errorf("%q, %v", places, err)
 	}
 	damaged := filepath.Join(dir, "damaged.json")
-	must(t, os.WriteFile(damaged, []byte(`{"format": 1, "commits": {"kiln@main": "`+first+`"}}`), 0o644))
+	testkit.WriteFile(t, damaged, `{"format": 1, "commits": {"kiln@main": "`+first+`"}}`)
 	_, err = Pinned(damaged)
 	wantError(t, err, failure.Config, damaged)
-	if f := opened(t, store, r.url()+"@main"); f.Commit != second {
-		t.Errorf("without the lock file: %+v", f)
-	}
+	testkit.Equal(t, "without the lock file", opened(t, store, r.url()+"@main").Commit, second)
 	for text, want := range map[string]string{
 		`{"format": 2, "commits": {}}`:            "format: 2 is none of 1",
 		`{"format": 1, "commits": {"x": "main"}}`: `x: "main" is not a commit`,
 		string(lock) + strings.Repeat(" ", 1<<20): "lock.json: larger than 1 MiB",
 	} {
-		must(t, os.WriteFile(store.Pins, []byte(text), 0o644))
+		testkit.WriteFile(t, store.Pins, text)
 		_, err := open1(t, store, r.url()+"@main")
 		wantError(t, err, "", want)
 	}
-	must(t, os.WriteFile(store.Pins, append(lock, bytes.Repeat([]byte(" "), 1<<20-len(lock))...), 0o644))
-	if f := opened(t, store, r.url()+"@main"); f.Commit != first {
-		t.Errorf("with 1 MiB: %+v", f)
-	}
+	testkit.WriteFile(t, store.Pins, string(append(lock, bytes.Repeat([]byte(" "), 1<<20-len(lock))...)))
+	testkit.Equal(t, "with 1 MiB", opened(t, store, r.url()+"@main").Commit, first)
 	must(t, os.Remove(store.Pins))
 	unlock, err := store.lock(t.Context(), "pins")
 	must(t, err)
@@ -228,9 +224,7 @@ func TestHolds(t *testing.T) {
 	for name, want := range map[string]bool{
 		"a.txt": true, ".": true, f.Path: true, filepath.Dir(f.Path): false, filepath.Join("..", recordFile): false,
 	} {
-		if Holds(name) != want {
-			t.Errorf("%s: %v", name, !want)
-		}
+		testkit.Equal(t, name, Holds(name), want)
 	}
 }
 
@@ -243,8 +237,8 @@ func TestPinsNextStep(t *testing.T) {
 	dir := t.TempDir()
 	store := &Store{Dir: filepath.Join(dir, "store"), Pins: filepath.Join(dir, "lock.json")}
 	for _, url := range []string{r.url(), served} {
-		must(t, os.WriteFile(store.Pins, []byte(`{"format": 1, "commits": {"`+url+`@main": "`+
-			strings.Repeat("0123456789", 4)+`"}}`), 0o644))
+		testkit.WriteFile(t, store.Pins, `{"format": 1, "commits": {"`+url+`@main": "`+
+			strings.Repeat("0123456789", 4)+`"}}`)
 		_, err := open1(t, store, url+"@main")
 		wantError(t, err, "", "no commit 0123456789", "entry "+url+"@main from "+store.Pins)
 	}
@@ -309,9 +303,7 @@ func TestFetchedOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if got := s.packs.Load(); got != int32(n+1) {
-			t.Errorf("%s: fetched %d times", revision, got)
-		}
+		testkit.Equal(t, revision+" is fetched", s.packs.Load(), int32(n+1))
 	}
 }
 
@@ -415,24 +407,6 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestLinks: links inside the folder are made.
-func TestLinks(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("links need a right there")
-	}
-	r := newRepository(t)
-	commit := r.commit("main", entry{name: "a.txt", text: "one"}, entry{name: "d", files: []entry{
-		{name: "up", text: "../a.txt", mode: filemode.Symlink},
-		{name: "beside", text: "./up", mode: filemode.Symlink},
-		{name: "odd", text: ".//../a.txt", mode: filemode.Symlink},
-	}})
-	f := opened(t, newStore(t), r.url()+"//d@"+commit)
-	if got := content(t, f.Path); got["up"] != "one" || got["beside"] != "one" || got["odd"] != "one" {
-		t.Errorf("%q", got)
-	}
-}
-
 // TestHostileSubmodules: a submodule without a URL, one on this computer, and one that contains itself.
 func TestHostileSubmodules(t *testing.T) {
 	t.Parallel()
@@ -463,9 +437,7 @@ func TestHostileSubmodules(t *testing.T) {
 	_, err := open1(t, newStore(t), s.URL+"/kiln.git@"+none)
 	wantError(t, err, "", "git ls-remote "+s.URL+"/none.git")
 	good := r.commit("relative", sub, modules("../kiln.git"))
-	if got := content(t, opened(t, newStore(t), s.URL+"/kiln.git@"+good).Path); len(got) != 2 {
-		t.Errorf("%q", got)
-	}
+	testkit.Equal(t, "files", len(content(t, opened(t, newStore(t), s.URL+"/kiln.git@"+good).Path)), 2)
 }
 
 // TestTooMany: files are limited, and submodules in number and depth.
@@ -497,22 +469,5 @@ func TestTooMany(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 		must(t, root.Close())
-	}
-}
-
-// TestGitAgrees compares a checkout with git's own.
-func TestGitAgrees(t *testing.T) {
-	t.Parallel()
-	r := newRepository(t)
-	commit := r.commit("main", entry{name: "a", text: "x"}, entry{name: "b", files: []entry{{name: "c", text: "\r\n"}}})
-	theirs := filepath.Join(t.TempDir(), "theirs")
-	if out, err := exec.Command("git", "-c", "core.autocrlf=false", "clone", "-q", r.dir,
-		theirs).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	must(t, os.RemoveAll(filepath.Join(theirs, ".git")))
-	ours := content(t, opened(t, newStore(t), r.url()+"@"+commit).Path)
-	if want := content(t, theirs); !maps.Equal(ours, want) {
-		t.Errorf("%q, git has %q", ours, want)
 	}
 }

@@ -59,6 +59,16 @@ func newRepository(t *testing.T) *repository {
 
 func (r *repository) url() string { return "file://" + filepath.ToSlash(r.dir) }
 
+// objects fetches a commit, and returns what came with it.
+func (r *repository) objects(commit string) *objects {
+	r.t.Helper()
+	from, err := connect(r.t.Context(), r.url())
+	must(r.t, err)
+	_, store, err := from.fetch(r.t.Context(), commit, r.t.TempDir(), 1<<20)
+	must(r.t, err)
+	return store
+}
+
 // store writes an object.
 func (r *repository) store(encode func(plumbing.EncodedObject) error) plumbing.Hash {
 	r.t.Helper()
