@@ -4,7 +4,6 @@ package cmodel_test
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,9 +16,9 @@ func TestCMakeOfCpp(t *testing.T) {
 	testkit.Need(t, "cmake")
 	dir := unpack(t, code(t, "twoin.aot_c"))
 	user := t.TempDir()
-	write(t, filepath.Join(user, "CMakeLists.txt"), "cmake_minimum_required(VERSION 3.20)\nproject(user CXX)\n"+
+	write(t, user+"/CMakeLists.txt", "cmake_minimum_required(VERSION 3.20)\nproject(user CXX)\n"+
 		"add_subdirectory("+dir+" models)\nadd_executable(user main.cpp)\ntarget_link_libraries(user PRIVATE models)\n")
-	write(t, filepath.Join(user, "main.cpp"), "#include <tvm_twoin.h>\n"+
+	write(t, user+"/main.cpp", "#include <tvm_twoin.h>\n"+
 		"int main() { return TVMGetInterfaceVersion(&tvm_twoin) > 0 ? 0 : 1; }\n")
 	for _, args := range [][]string{{"-B", "made"}, {"--build", "made"}} {
 		output(t, user, "cmake", args...)
@@ -40,10 +39,10 @@ func TestZephyrModule(t *testing.T) {
 	}
 	const list = "${CMAKE_CURRENT_LIST_DIR}/kws"
 	p := folders(t, "user", "sine.graph", "twoin.aot_packed")
-	must(t, os.Rename(filepath.Join(p.dir, p.first), filepath.Join(p.dir, "kws")))
+	must(t, os.Rename(p.dir+"/"+p.first, p.dir+"/kws"))
 	user := p.dir
-	write(t, filepath.Join(user, "CMakeLists.txt"), strings.Replace(text, list, list+" ${CMAKE_CURRENT_LIST_DIR}/two", 1))
-	write(t, filepath.Join(user, "prj.conf"), "")
+	write(t, user+"/CMakeLists.txt", strings.Replace(text, list, list+" ${CMAKE_CURRENT_LIST_DIR}/two", 1))
+	write(t, user+"/prj.conf", "")
 	for _, args := range [][]string{{"-B", "made", "-DBOARD=mps2_an385"}, {"--build", "made"}} {
 		output(t, user, "cmake", args...)
 	}
@@ -64,10 +63,8 @@ func TestTargetRISCV(t *testing.T) {
 		predefined := output(t, ".", riscv, append(flags, "-dM", "-E", "-x", "c", "/dev/null")...)
 		header := cmodel.NewTarget("own", "gcc 12", flags, predefined).Check()
 		dir := t.TempDir()
-		write(t, filepath.Join(dir, "target.c"), string(header.Data))
-		said, err := run(dir, riscv, c.user, "-mabi=ilp32f", "-fsyntax-only", "target.c")
-		if (err == nil) != (c.differs == "") || !strings.Contains(said, c.differs) {
-			t.Errorf("compiled for %s, used with %s: %v\n%s", c.library, c.user, err, said)
-		}
+		write(t, dir+"/target.c", string(header.Data))
+		_, err := run(dir, riscv, c.user, "-mabi=ilp32f", "-fsyntax-only", "target.c")
+		testkit.WantErrorIf(t, c.differs != "", err, "", c.differs)
 	}
 }

@@ -115,12 +115,21 @@ func TestCost(t *testing.T) {
 	testkit.Need(t, "arm-none-eabi-gcc", "qemu-system-arm")
 	for _, c := range drawn.Of(t, "cost", costCases, 1) {
 		t.Run(c.archive, func(t *testing.T) {
-			a, m := open(t, mlftest.Path(t, c.archive))
+			a, m := mlftest.Open(t, mlftest.Path(t, c.archive))
 			code, err := cmodel.Generate(a, m, cmodel.Options{})
 			must(t, err)
 			dir := unpack(t, code)
 			if c.wrapper {
-				unpackWrapper(t, dir, m, code)
+				// The sources and headers that the generated C replaces, for a direct call.
+				for _, f := range m.Sources {
+					kept := slices.ContainsFunc(code.Sources, func(s mlf.File) bool { return s.Name == f.Name })
+					if !kept && strings.Contains(string(f.Data), "_run(") {
+						write(t, dir+"/src/"+filepath.Base(f.Name), string(f.Data))
+					}
+				}
+				for _, f := range m.Headers {
+					write(t, dir+"/include/"+filepath.Base(f.Name), string(f.Data))
+				}
 			}
 			added := instructions(t, dir, c)
 			t.Logf("%s: %.1f instructions more than a direct call", c.archive, added)
@@ -136,41 +145,27 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// unpackWrapper adds the sources and headers of the archive that the generated C replaces, for a direct call.
-func unpackWrapper(t *testing.T, dir string, m *mlf.Model, code *cmodel.Code) {
-	t.Helper()
-	for _, f := range m.Sources {
-		kept := slices.ContainsFunc(code.Sources, func(s mlf.File) bool { return s.Name == f.Name })
-		if !kept && strings.Contains(string(f.Data), "_run(") {
-			write(t, filepath.Join(dir, "src", filepath.Base(f.Name)), string(f.Data))
-		}
-	}
-	for _, f := range m.Headers {
-		write(t, filepath.Join(dir, "include", filepath.Base(f.Name)), string(f.Data))
-	}
-}
-
 // instructions returns how many instructions more a call through the interface takes.
 func instructions(t *testing.T, dir string, c costCase) float64 {
 	t.Helper()
-	write(t, filepath.Join(dir, "case.h"), c.c+costMain)
-	main, err := filepath.Abs(filepath.Join("testdata", "cost.c"))
+	write(t, dir+"/case.h", c.c+costMain)
+	main, err := filepath.Abs("testdata/cost.c")
 	must(t, err)
 	cpu := []string{"-mcpu=cortex-m3", "-mthumb", "-Os", "--specs=nano.specs", "-ffunction-sections", "-fdata-sections"}
-	sources, _ := filepath.Glob(filepath.Join(dir, "src", "*.c"))
+	sources, _ := filepath.Glob(dir + "/src/*.c")
 	var objects []string
 	for _, f := range append(sources, main) {
 		object := filepath.Join(dir, strings.TrimSuffix(filepath.Base(f), ".c")+".o")
 		args := slices.Concat(cpu, []string{
-			"-std=gnu11", "-w", "-I" + filepath.Join(dir, "include"),
-			`-DCOST_CASE="` + filepath.Join(dir, "case.h") + `"`, "-c", f, "-o", object,
+			"-std=gnu11", "-w", "-I" + dir + "/include",
+			`-DCOST_CASE="` + dir + "/case.h" + `"`, "-c", f, "-o", object,
 		})
 		output(t, dir, "arm-none-eabi-gcc", args...)
 		objects = append(objects, object)
 	}
-	elf := filepath.Join(dir, "cost.elf")
+	elf := dir + "/cost.elf"
 	args := slices.Concat(cpu, []string{
-		"-nostartfiles", "-Wl,--gc-sections", "-T", filepath.Join(crt(), "measure", "link.ld"),
+		"-nostartfiles", "-Wl,--gc-sections", "-T", crt() + "/measure/link.ld",
 		"-o", elf,
 	}, objects, []string{"-lm"})
 	output(t, dir, "arm-none-eabi-gcc", args...)

@@ -30,9 +30,7 @@ var example = regexp.MustCompile("(?s)<!-- ([^>]*) -->\n```c\n(.*?)```")
 // AddressSanitizer and UBSan, and compiles it as C++, which a full run also runs.
 func TestExamples(t *testing.T) {
 	examples := example.FindAllStringSubmatch(page(t), -1)
-	if len(examples) != 5 {
-		t.Fatalf("%d examples, want 5", len(examples))
-	}
+	testkit.Equal(t, "examples", len(examples), 5)
 	for _, e := range examples {
 		t.Run(e[1], func(t *testing.T) {
 			var codes []*cmodel.Code
@@ -46,17 +44,15 @@ func TestExamples(t *testing.T) {
 				}
 			}
 			dir := unpack(t, codes...)
-			write(t, filepath.Join(dir, "update.h"), update(t, "sine.graph"))
+			write(t, dir+"/update.h", update(t, "sine.graph"))
 			for _, extension := range []string{".c", ".cpp"} {
 				file := filepath.Join(dir, "main"+extension)
 				write(t, file, e[2])
 				if extension == ".cpp" && !drawn.InFull() {
-					must(t, compile(dir, file, filepath.Join(dir, "main.o"), "-fsyntax-only"))
+					must(t, compile(dir, file, dir+"/main.o", "-fsyntax-only"))
 					continue
 				}
-				exe, err := link(dir, file, flags...)
-				must(t, err)
-				output(t, dir, exe)
+				runMain(t, dir, file, flags...)
 			}
 		})
 	}
@@ -65,7 +61,7 @@ func TestExamples(t *testing.T) {
 // update returns the update.h of an example: the parameters of an archive, halved.
 func update(t *testing.T, archive string) string {
 	t.Helper()
-	_, m := open(t, mlftest.Path(t, archive))
+	_, m := mlftest.Open(t, mlftest.Path(t, archive))
 	blob := bytes.Clone(m.Params)
 	params, err := paramblob.Parse(blob) // its arrays lie in blob
 	must(t, err)
@@ -82,7 +78,7 @@ func update(t *testing.T, archive string) string {
 func TestPlans(t *testing.T) {
 	graphs := 0
 	for _, path := range append(mlftest.Archives(t), mlftest.OtherVersions(t)...) {
-		a, m := open(t, path)
+		a, m := mlftest.Open(t, path)
 		if m.Executor != mlf.Graph {
 			continue
 		}
@@ -102,9 +98,7 @@ func TestPlans(t *testing.T) {
 		for _, w := range d.Workspaces {
 			planned += w.Bytes
 		}
-		if planned != d.Graph.AtOnce {
-			t.Errorf("%s: %d bytes are planned, %d are in use at once", mlftest.Name(path), planned, d.Graph.AtOnce)
-		}
+		testkit.Equal(t, mlftest.Name(path), planned, d.Graph.AtOnce)
 		graphs++
 	}
 	if graphs < 15 {
@@ -117,16 +111,14 @@ func TestJSONIsDocumented(t *testing.T) {
 	doc := page(t)
 	fields := 0
 	for _, name := range []string{"sine.graph", "conv_pools.aot_c_pools"} {
-		a, m := open(t, mlftest.Path(t, name))
+		a, m := mlftest.Open(t, mlftest.Path(t, name))
 		target := cmodel.NewTarget("board", "gcc 12", nil, "#define __ARM_ARCH 7\n")
 		c, err := cmodel.Generate(a, m, cmodel.Options{Target: target})
 		must(t, err)
 		text := c.Generated[2].Data
 		for _, key := range regexp.MustCompile(`"([a-z_0-9]+)":`).FindAllSubmatch(text, -1) {
 			fields++
-			if !strings.Contains(doc, "`"+string(key[1])+"`") {
-				t.Errorf("docs/embedded.md does not describe %s", key[1])
-			}
+			testkit.WantText(t, doc, "`"+string(key[1])+"`")
 		}
 		var d struct {
 			Inputs []struct {

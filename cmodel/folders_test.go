@@ -15,7 +15,6 @@ import (
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/mlf"
 )
 
 // both is a program that runs the models of two folders.
@@ -50,11 +49,11 @@ type pair struct{ dir, first, second string }
 // folders writes two archives as two folders, and a program that uses them. name is a name of the folder of all.
 func folders(t *testing.T, name, first, second string) pair {
 	t.Helper()
-	p := pair{filepath.Join(t.TempDir(), name), "one", "two"}
-	write(t, filepath.Join(p.dir, "main.c"), both)
+	p := pair{t.TempDir() + "/" + name, "one", "two"}
+	write(t, p.dir+"/main.c", both)
 	for folder, archive := range map[string]string{p.first: first, p.second: second} {
 		dir := unpack(t, code(t, archive))
-		must(t, os.Rename(dir, filepath.Join(p.dir, folder)))
+		must(t, os.Rename(dir, p.dir+"/"+folder))
 	}
 	return p
 }
@@ -62,13 +61,13 @@ func folders(t *testing.T, name, first, second string) pair {
 // change replaces text in a file of the pair.
 func (p pair) change(t *testing.T, file, from, to string) {
 	t.Helper()
-	testkit.EditFile(t, filepath.Join(p.dir, file), from, to)
+	testkit.EditFile(t, p.dir+"/"+file, from, to)
 }
 
 // runtimeOf returns the line in which models.mk names its runtime.
 func (p pair) runtimeOf(t *testing.T) string {
 	t.Helper()
-	text := testkit.ReadFile(t, filepath.Join(p.dir, p.first, "models.mk"))
+	text := testkit.ReadFile(t, p.dir+"/"+p.first+"/models.mk")
 	_, rest, ok := strings.Cut(string(text), "MODELS_RUNTIME := ")
 	id, _, end := strings.Cut(rest, "\n")
 	if !ok || !end || len(id) != 16 {
@@ -95,7 +94,7 @@ target_link_libraries(program PRIVATE models)
 // byMake builds the program, and returns what make prints.
 func (p pair) byMake(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	write(t, filepath.Join(p.dir, "Makefile"), userMakefile)
+	write(t, p.dir+"/Makefile", userMakefile)
 	return run(p.dir, "make", args...)
 }
 
@@ -103,7 +102,7 @@ func (p pair) byMake(t *testing.T, args ...string) (string, error) {
 func (p pair) byCMake(t *testing.T, lines string, args ...string) (string, error) {
 	t.Helper()
 	testkit.Need(t, "cmake")
-	write(t, filepath.Join(p.dir, "CMakeLists.txt"), userCMake+lines)
+	write(t, p.dir+"/CMakeLists.txt", userCMake+lines)
 	printed, err := run(p.dir, "cmake", append([]string{"-B", "made"}, args...)...)
 	if err != nil {
 		return printed, err
@@ -134,21 +133,18 @@ func TestFoldersMake(t *testing.T) {
 	for _, archives := range [][2]string{{"sine.graph", "twoin.aot_packed"}, {"twoin.aot_c", "sine.aot_packed"}} {
 		p := folders(t, "user", archives[0], archives[1])
 		t.Setenv("MODELS_RUNTIME", p.runtimeOf(t)) // of another make, which exports all of its variables
-		if printed, err := p.byMake(t, "-j2", "CFLAGS=-O1"); err != nil {
-			t.Fatalf("%v\n%s", err, printed)
-		}
+		_, err := p.byMake(t, "-j2", "CFLAGS=-O1")
+		must(t, err)
 		output(t, p.dir, "./program")
 		p.partsOnce(t, "build/models/libmodels.a")
-		if printed, err := p.byMake(t, "-q", "CFLAGS=-O1", "program"); err != nil {
-			t.Errorf("without a change: %v\n%s", err, printed)
-		}
+		_, err = p.byMake(t, "-q", "CFLAGS=-O1", "program")
+		must(t, err) // without a change
 		header, _, _ := strings.Cut(archives[0], ".")
 		later := time.Now().Add(time.Hour)
 		must(t, os.Chtimes(filepath.Join(p.dir, p.first, "include", "tvm_"+header+".h"), later, later))
 		printed, err := p.byMake(t, "-n", "CFLAGS=-O1", "program")
-		if err != nil || !strings.Contains(printed, "/tvm_"+header+".o") {
-			t.Errorf("after a change of tvm_%s.h: %v\n%s", header, err, printed)
-		}
+		must(t, err)
+		testkit.WantText(t, printed, "/tvm_"+header+".o")
 	}
 }
 
@@ -159,13 +155,12 @@ func TestFoldersCMake(t *testing.T) {
 	for lines, want := range map[string]int{
 		"": 0, "target_compile_definitions(models PRIVATE TVM_sine_BUILTIN_WORKSPACE=0)\n": 1,
 	} {
-		if printed, err := p.byCMake(t, lines); err != nil {
-			t.Fatalf("%v\n%s", err, printed)
-		}
-		printed, err := run(p.dir, "made/program")
+		_, err := p.byCMake(t, lines)
+		must(t, err)
+		_, err = run(p.dir, "made/program")
 		var failed *exec.ExitError
 		if err != nil && !errors.As(err, &failed) || err == nil && want != 0 || failed != nil && failed.ExitCode() != want {
-			t.Errorf("with %q, want %d: %v\n%s", lines, want, err, printed)
+			t.Errorf("with %q, want %d: %v", lines, want, err)
 		}
 		p.partsOnce(t, "made/one/libmodels.a")
 	}
@@ -176,17 +171,15 @@ func TestFoldersCMake(t *testing.T) {
 func TestFoldersOwnHeaders(t *testing.T) {
 	p := folders(t, "user", "sine.graph", "twoin.aot_packed")
 	for folder, source := range map[string]string{p.first: "tvm_sine.c", p.second: "tvm_twoin.c"} {
-		write(t, filepath.Join(p.dir, folder, "include", "kernel.h"), "#define KERNEL_OF_"+folder+" 1\n")
-		path := filepath.Join(folder, "src", source)
+		write(t, p.dir+"/"+folder+"/include/kernel.h", "#define KERNEL_OF_"+folder+" 1\n")
+		path := folder + "/src/" + source
 		p.change(t, path, "#include <string.h>", "#include <string.h>\n#include <kernel.h>\n#ifndef KERNEL_OF_"+folder+
 			"\n#error \"the header of the other folder\"\n#endif")
 	}
-	if printed, err := p.byMake(t); err != nil {
-		t.Errorf("make: %v\n%s", err, printed)
-	}
-	if printed, err := p.byCMake(t, ""); err != nil {
-		t.Errorf("CMake: %v\n%s", err, printed)
-	}
+	_, err := p.byMake(t)
+	must(t, err)
+	_, err = p.byCMake(t, "")
+	must(t, err)
 }
 
 // TestFoldersArm builds the models of two folders for a Cortex-M.
@@ -194,15 +187,13 @@ func TestFoldersArm(t *testing.T) {
 	const arm = "arm-none-eabi-gcc"
 	testkit.Need(t, arm)
 	p := folders(t, "user", "sine.graph", "twoin.aot_packed")
-	if printed, err := p.byMake(t, "CC="+arm, "AR=arm-none-eabi-ar", "CFLAGS=-mcpu=cortex-m4 -mthumb -O2",
-		"LINK=--specs=nosys.specs"); err != nil {
-		t.Errorf("make: %v\n%s", err, printed)
-	}
-	if printed, err := p.byCMake(t, "", "-DCMAKE_SYSTEM_NAME=Generic", "-DCMAKE_C_COMPILER="+arm,
+	_, err := p.byMake(t, "CC="+arm, "AR=arm-none-eabi-ar", "CFLAGS=-mcpu=cortex-m4 -mthumb -O2",
+		"LINK=--specs=nosys.specs")
+	must(t, err)
+	_, err = p.byCMake(t, "", "-DCMAKE_SYSTEM_NAME=Generic", "-DCMAKE_C_COMPILER="+arm,
 		"-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY", "-DCMAKE_C_FLAGS=-mcpu=cortex-m4 -mthumb -O2",
-		"-DCMAKE_EXE_LINKER_FLAGS=--specs=nosys.specs"); err != nil {
-		t.Errorf("CMake: %v\n%s", err, printed)
-	}
+		"-DCMAKE_EXE_LINKER_FLAGS=--specs=nosys.specs")
+	must(t, err)
 }
 
 // TestFoldersRefused: folders that do not go together are an error before anything is compiled.
@@ -216,7 +207,7 @@ func TestFoldersRefused(t *testing.T) {
 		"another runtime": {"twoin.aot_c", func(p pair) {
 			id := p.runtimeOf(t)
 			for _, file := range []string{"models.mk", "models.cmake"} {
-				p.change(t, filepath.Join(p.second, file), id, "0123456789abcdef")
+				p.change(t, p.second+"/"+file, id, "0123456789abcdef")
 			}
 		}, "has another runtime"},
 	} {
@@ -241,34 +232,26 @@ func TestFoldersRefused(t *testing.T) {
 // TestSharedSymbol: two models that define one symbol are an error of make and CMake, which names the symbol, both
 // models and both sources, whether they lie in two folders or in one. So is a variable that compilers may merge.
 func TestSharedSymbol(t *testing.T) {
-	helper := func(name, text string) *cmodel.Code {
-		c := code(t, name)
-		c.Sources = append(c.Sources, mlf.File{Name: "codegen/host/src/" + c.Name + "_util.c", Data: []byte(text)})
-		return c
-	}
 	for symbol, text := range map[string]string{
 		"helper": "int helper(void);\nint helper(void) { return 3; }\n", "counter": "int counter;\n",
 	} {
-		sine, twoin := helper("sine.graph", text), helper("twoin.aot_c", text)
+		sine, twoin := withUtil(t, "sine.graph", text), withUtil(t, "twoin.aot_c", text)
 		p := folders(t, "user", "sine.graph", "twoin.aot_c")
 		for folder, codes := range map[string][]*cmodel.Code{p.first: {sine}, p.second: {twoin}, "of both": {sine, twoin}} {
-			must(t, os.RemoveAll(filepath.Join(p.dir, folder)))
-			must(t, os.Rename(unpack(t, codes...), filepath.Join(p.dir, strings.ReplaceAll(folder, " ", "_"))))
+			must(t, os.RemoveAll(p.dir+"/"+folder))
+			must(t, os.Rename(unpack(t, codes...), p.dir+"/"+strings.ReplaceAll(folder, " ", "_")))
 		}
 		check := func(tool string, build func() (string, error)) {
 			t.Helper()
 			for range 2 { // the failed build leaves nothing that the next one takes for finished
-				printed, err := build()
-				for _, want := range []string{symbol, "sine", "twoin", "sine_util", "twoin_util"} {
-					if err == nil || !strings.Contains(printed, want) {
-						t.Errorf("%s, %s: %v, lacks %q:\n%s", tool, symbol, err, want, printed)
-					}
-				}
+				_, err := build()
+				t.Log(tool)
+				testkit.WantError(t, err, "", symbol, "sine", "twoin", "sine_util", "twoin_util")
 			}
 		}
 		check("make, two folders", func() (string, error) { return p.byMake(t, "CFLAGS=-fcommon") })
 		check("CMake, two folders", func() (string, error) { return p.byCMake(t, "", "-DCMAKE_C_FLAGS=-fcommon") })
-		write(t, filepath.Join(p.dir, "Makefile"), "include of_both/models.mk\nall: $(MODELS_LIB)\n")
+		write(t, p.dir+"/Makefile", "include of_both/models.mk\nall: $(MODELS_LIB)\n")
 		check("make", func() (string, error) { return run(p.dir, "make") })
 	}
 }
@@ -277,13 +260,13 @@ func TestSharedSymbol(t *testing.T) {
 // path is another folder.
 func TestMakeSpaces(t *testing.T) {
 	p := folders(t, "user", "sine.graph", "twoin.aot_packed")
-	must(t, os.Rename(filepath.Join(p.dir, "two"), filepath.Join(p.dir, "my one")))
+	must(t, os.Rename(p.dir+"/two", p.dir+"/my one"))
 	for name, text := range map[string]string{ // of "my one", make takes "one" for the folder
 		"a folder":     "include my\\ one/models.mk\nall: $(MODELS_LIB)\n",
 		"of two":       "include one/models.mk\ninclude my\\ one/models.mk\nall: $(MODELS_LIB)\n",
 		"MODELS_BUILD": "MODELS_BUILD := my build\ninclude one/models.mk\nall: $(MODELS_LIB)\n",
 	} {
-		write(t, filepath.Join(p.dir, "Makefile"), text)
+		write(t, p.dir+"/Makefile", text)
 		printed, err := run(p.dir, "make")
 		if err == nil || !strings.Contains(printed, "by which make separates names") &&
 			!strings.Contains(printed, "make separates names by spaces") {
@@ -302,22 +285,17 @@ func TestTargetOfEachFolder(t *testing.T) {
 	}
 	one, two := header(predefined, "sine.graph"), header(predefined, "twoin.aot_c")
 	user := t.TempDir()
-	write(t, filepath.Join(user, "main.c"), both)
-	check := func(second string) (string, error) {
-		return run(user, gcc, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I"+one+"/include", "-I"+second+"/include",
+	write(t, user+"/main.c", both)
+	check := func(second string) error {
+		_, err := run(user, gcc, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I"+one+"/include", "-I"+second+"/include",
 			"-fsyntax-only", "main.c")
+		return err
 	}
-	if printed, err := check(two); err != nil {
-		t.Errorf("%v\n%s", err, printed)
-	}
+	must(t, check(two))
 	other := header("#define __SIZEOF_POINTER__ 3\n", "twoin.aot_c")
-	if printed, err := check(other); err == nil || !strings.Contains(printed, "is for twoin.aot_c") {
-		t.Errorf("another target: %v\n%s", err, printed)
-	}
+	testkit.WantError(t, check(other), "", "is for twoin.aot_c")
 	p := pair{dir: two}
 	p.change(t, "include/tvm_target.h", "TVM_TARGET_RUNTIME 0x", "TVM_TARGET_RUNTIME 0x1 + 0x")
 	p.change(t, "include/tvm_target.h", "TVM_TARGET_RUNTIME != 0x", "TVM_TARGET_RUNTIME != 0x1 + 0x")
-	if printed, err := check(two); err == nil || !strings.Contains(printed, "different runtimes") {
-		t.Errorf("another runtime: %v\n%s", err, printed)
-	}
+	testkit.WantError(t, check(two), "", "different runtimes")
 }

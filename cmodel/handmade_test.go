@@ -114,11 +114,7 @@ func check(t *testing.T, c *cmodel.Code, program, extension string, flags ...str
 	write(t, file, "#include <stdio.h>\n"+
 		"#define EXPECT(x) do { if (!(x)) { printf(\"line %d: %s\\n\", __LINE__, #x); return 1; } } while (0)\n"+
 		"#line 1\n"+program)
-	exe, err := link(dir, file, flags...)
-	must(t, err)
-	if said, err := run(dir, exe); err != nil {
-		t.Errorf("%v\n%s", err, said)
-	}
+	runMain(t, dir, file, flags...)
 }
 
 const adderMain = `#include <string.h>
@@ -212,7 +208,7 @@ static void* const workspaces[] = TVM_net_WORKSPACES(memory);
 static const TVMContext context = TVM_CONTEXT_INIT(workspaces, NULL);
 int main(void) { return TVMExecute(&tvm_net, NULL, NULL, &context); }
 `, memory))
-			err := compile(dir, file, filepath.Join(dir, "main.o"))
+			err := compile(dir, file, dir+"/main.o")
 			if (err == nil) != works || err != nil && !strings.Contains(err.Error(), "negative") &&
 				!strings.Contains(err.Error(), "narrowing") && !strings.Contains(err.Error(), "-1") {
 				t.Errorf("%s, main%s: %v", memory, extension, err)
@@ -235,9 +231,7 @@ func TestNames(t *testing.T) {
 	}
 	const want = "model my-net my_net, input class class_, output a-b a_b, output a_b a_b_2, " +
 		"output A.B A_B_3, output 2*/\n\"\\ _2_____"
-	if got := strings.Join(renamed, ", "); got != want {
-		t.Errorf("renamed %s, want %s", got, want)
-	}
+	testkit.Equal(t, "renamed", strings.Join(renamed, ", "), want)
 	const program = `#include <tvm_my_net.h>
 
 int main(void) {
@@ -290,7 +284,7 @@ int main(void) {
 		buffers, err := c.Standalone(given)
 		must(t, err)
 		dir := t.TempDir()
-		write(t, filepath.Join(dir, buffers.Name), string(buffers.Data))
+		write(t, dir+"/"+buffers.Name, string(buffers.Data))
 		check(t, c, program, ".c", "-I"+dir)
 	}
 }
@@ -431,7 +425,7 @@ int main(void) {
 }
 `
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "zephyr", "device.h"), zephyr)
+	write(t, dir+"/zephyr/device.h", zephyr)
 	check(t, c, program, ".c", "-I"+dir)
 }
 
@@ -491,33 +485,29 @@ func TestRefused(t *testing.T) {
 	for i := range many {
 		many[i] = step{"net_copy", i - 1, 4}
 	}
-	for _, c := range map[string]struct {
-		change func(*mlf.Model)
-		o      cmodel.Options
-		want   string
-	}{
-		"constants in RAM": {func(m *mlf.Model) { m.Params = nil }, cmodel.Options{RAMParameters: true}, "p"},
-		"no outputs":       {func(m *mlf.Model) { m.Outputs = nil }, cmodel.Options{}, "no outputs"},
-		"no entry": {
-			func(m *mlf.Model) { m.Executor = mlf.AOT }, cmodel.Options{}, "function tvmgen_net___tvm_main__ not found",
+	for want, change := range map[string]func(*mlf.Model){
+		"no outputs": func(m *mlf.Model) { m.Outputs = nil },
+		"function tvmgen_net___tvm_main__ not found": func(m *mlf.Model) { m.Executor = mlf.AOT },
+		`argument "empty"`:                           func(m *mlf.Model) { m.Inputs = m.Inputs[:1] },
+		"more than 8192": func(m *mlf.Model) {
+			*m = *chain(operator("net_copy", copyFour), 4, many...)
 		},
-		"unknown argument": {func(m *mlf.Model) { m.Inputs = m.Inputs[:1] }, cmodel.Options{}, `argument "empty"`},
-		"too many operators": {
-			func(m *mlf.Model) { *m = *chain(operator("net_copy", copyFour), 4, many...) }, cmodel.Options{}, "more than 8192",
-		},
-		"memory of unknown size": {
-			func(m *mlf.Model) {
-				m.Sources[0].Data = bytes.ReplaceAll(m.Sources[0].Data, []byte("(uint64_t)16"), []byte("n"))
-			}, cmodel.Options{}, "void* t = TVMBackendAllocWorkspace(1, 0, n, 2, 32);",
+		"void* t = TVMBackendAllocWorkspace(1, 0, n, 2, 32);": func(m *mlf.Model) {
+			m.Sources[0].Data = bytes.ReplaceAll(m.Sources[0].Data, []byte("(uint64_t)16"), []byte("n"))
 		},
 	} {
 		m := adder()
-		c.change(m)
-		_, err := cmodel.Generate(archiv, m, c.o)
-		testkit.WantError(t, err, "", c.want)
+		change(m)
+		_, err := cmodel.Generate(archiv, m, cmodel.Options{})
+		testkit.WantError(t, err, "", want)
 	}
-	a, m := open(t, mlftest.Path(t, "sine.aot_c"))
-	if _, err := cmodel.Generate(a, m, cmodel.Options{RAMParameters: true}); err == nil {
+	inRAM := cmodel.Options{RAMParameters: true}
+	m := adder()
+	m.Params = nil
+	_, err := cmodel.Generate(archiv, m, inRAM)
+	testkit.WantError(t, err, "", "p")
+	a, m := mlftest.Open(t, mlftest.Path(t, "sine.aot_c"))
+	if _, err := cmodel.Generate(a, m, inRAM); err == nil {
 		t.Error("parameters of an ahead-of-time model in RAM")
 	}
 }

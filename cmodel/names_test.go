@@ -25,7 +25,7 @@ func TestCompilerNames(t *testing.T) {
 		for _, extension := range []string{".c", ".cpp"} {
 			file := filepath.Join(dir, "main"+extension)
 			write(t, file, "#include <tvm_net.h>\nint main(void) { return 0; }\n")
-			must(t, compile(dir, file, filepath.Join(dir, "main.o")))
+			must(t, compile(dir, file, dir+"/main.o"))
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestExample(t *testing.T) {
 		codes = append(codes, handmade(t, renamed(x.model, x.input)))
 	}
 	dir := unpack(t, codes...)
-	must(t, compile(dir, filepath.Join(dir, "main.c"), filepath.Join(dir, "main.o")))
+	must(t, compile(dir, dir+"/main.c", dir+"/main.o"))
 }
 
 // TestManyDevices expects an error for more devices than a TVMModel can count.

@@ -17,7 +17,7 @@ import (
 // by one that has a parameter twice.
 func TestParameterOrder(t *testing.T) {
 	path := mlftest.Path(t, "sine.graph")
-	_, m := open(t, path)
+	_, m := mlftest.Open(t, path)
 	params, err := paramblob.Parse(bytes.Clone(m.Params)) // its arrays lie in the blob
 	must(t, err)
 	slices.Reverse(params)

@@ -16,17 +16,15 @@ func TestSharedSource(t *testing.T) {
 	const source = "#include \"n.h\"\nfloat shared = 1;\nvoid enc(const float* x, float* y) { *y = *x + shared; }\n" +
 		"void dec(const float* x, float* y) { *y = *x - shared; }\n"
 	describe := func(folder, function, source string) *cmodel.Code {
-		write(t, filepath.Join(folder, "n.h"), header)
-		write(t, filepath.Join(folder, "n.c"), source)
+		write(t, folder+"/n.h", header)
+		write(t, folder+"/n.c", source)
 		file := filepath.Join(folder, function+".json")
 		write(t, file, `{"name": "`+function+`", "sources": ["n.c"], "headers": ["n.h"], "function": "`+function+`",
 "arguments": [{"input": "x", "dtype": "float32", "shape": []}, {"output": "y", "dtype": "float32", "shape": []}]}`)
 		return generate(t, file, cmodel.Options{})
 	}
 	folder := t.TempDir()
-	if n := describe(t.TempDir(), "enc", source).WorkspaceBytes(); n != 0 {
-		t.Errorf("%d bytes of workspace for a model without any", n)
-	}
+	testkit.Equal(t, "bytes of workspace", describe(t.TempDir(), "enc", source).WorkspaceBytes(), 0)
 	enc, dec := describe(folder, "enc", source), describe(folder, "dec", source)
 	if _, err := compiler(t, "host").Bundle(t.Context(), []*cmodel.Code{enc, dec}); err != nil {
 		t.Error(err)
