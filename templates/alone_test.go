@@ -67,9 +67,8 @@ func TestRuntimeAlone(t *testing.T) {
 			if program == "cmake" {
 				runHere(t, dir, "cmake", "--build", ".")
 			}
-			if got := runHere(t, dir, filepath.Join(dir, "alone")); strings.TrimSpace(got) != strings.TrimSpace(want.String()) {
-				t.Errorf("the program printed %s", got)
-			}
+			got := runHere(t, dir, filepath.Join(dir, "alone"))
+			testkit.Equal(t, way, strings.TrimSpace(got), strings.TrimSpace(want.String()))
 		})
 	}
 }

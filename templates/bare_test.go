@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // This file tests the part of the ports that depends on no chip and no core, compiled for this computer
@@ -57,9 +59,7 @@ func TestWatchdogIsFed(t *testing.T) {
 			if unfed < c.unfed-2 || unfed > c.unfed+2 {
 				t.Errorf("%d of %d ticks did not feed the watchdog, want %d", unfed, ticks, c.unfed)
 			}
-			if said["reason"] != c.record {
-				t.Errorf("a record of reason %q, want %q", said["reason"], c.record)
-			}
+			testkit.Equal(t, "the record's reason", said["reason"], c.record)
 		})
 	}
 }
@@ -84,9 +84,7 @@ func TestWatchdogCounts(t *testing.T) {
 		} {
 			want := min((ms*chip.hz+999)/1000, chip.most)
 			args := []string{"watchdog-start", number(chip.hz), number(chip.most), number(ms)}
-			if got := runFake(t, program, args...)["counts"]; got != number(want) {
-				t.Errorf("%v: %s counts, want %d", args, got, want)
-			}
+			testkit.Equal(t, args, runFake(t, program, args...)["counts"], number(want))
 		}
 	}
 }

@@ -96,7 +96,7 @@ func started(t *testing.T, program, record string, log *bytes.Buffer) (*transpor
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "fault")
 	if record != "" {
-		must(t, os.WriteFile(file, []byte(record), 0o600))
+		testkit.WriteFile(t, file, record)
 	}
 	p, err := transport.StartProcess(t.Context(),
 		transport.ProcessConfig{Path: program, Env: []string{"BOARDSMITH_FAULT_FILE=" + file}})
@@ -163,9 +163,7 @@ func testFaultLine(t *testing.T, program string) {
 			t.Fatal(err)
 		}
 	}
-	if n := strings.Count(log.String(), line); n != 1 {
-		t.Errorf("%d times in the log, want once: %q", n, log.String())
-	}
+	testkit.Equal(t, "lines in "+log.String(), strings.Count(log.String(), line), 1)
 	crc := int64(binary.LittleEndian.Uint32([]byte(aRecord()[len(aRecord())-4:])))
 	for _, received := range []int64{0, crc ^ 1, 0} { // not its CRC: the record stays
 		got, err := call(t, s, "boardsmith.fault", received)
@@ -204,9 +202,8 @@ func testFaultFileDamaged(t *testing.T, program string) {
 			if b, ok := got.([]byte); ok {
 				got = string(b)
 			}
-			if err != nil || got != want {
-				t.Errorf("got %v, %v", got, err)
-			}
+			must(t, err)
+			testkit.Equal(t, name, got, want)
 		})
 	}
 }

@@ -79,8 +79,14 @@ func simulation(t *testing.T, config string, args ...string) string {
 	dir := t.TempDir()
 	testkit.WriteFile(t, filepath.Join(dir, "crt_config.h"), config)
 	program := filepath.Join(dir, "sim")
+	// A plain run has no optimisation, because compilers take most of these tests' time. A full one checks the warnings
+	// that need it, of all chips: TestEveryChipBuilds of package project draws some.
+	level := "-O0"
+	if drawn.InFull() {
+		level = "-O1"
+	}
 	args = append([]string{
-		modelLevel(), "-Wall", "-Wextra", "-Werror", "-I", dir, "-I", "firmware", "-I", "baremetal/port",
+		level, "-Wall", "-Wextra", "-Werror", "-I", dir, "-I", "firmware", "-I", "baremetal/port",
 		"-I", "../crt/include", "-o", program,
 	}, args...)
 	testkit.Output(t, exec.Command(cc, args...))
@@ -125,20 +131,8 @@ func saidNumber(t *testing.T, said map[string]string, name string) int {
 func expect(t *testing.T, said map[string]string, want map[string]string) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if said[name] != want[name] {
-			t.Errorf("%s: %q, want %q", name, said[name], want[name])
-		}
+		testkit.Equal(t, name, said[name], want[name])
 	}
-}
-
-// modelLevel is the optimisation of models of chips in software. A plain run has none, because compilers take most of
-// these tests' time. A full one checks the warnings that need it, of all chips: TestEveryChipBuilds of package project
-// draws some.
-func modelLevel() string {
-	if drawn.InFull() {
-		return "-O1"
-	}
-	return "-O0"
 }
 
 // TestChipsInSoftware starts the ports of chips on models of them: clocks, UART, reset cause, id, random numbers,

@@ -1,7 +1,6 @@
 package templates_test
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -38,9 +37,7 @@ func TestFaultRecordSpec(t *testing.T) {
 			}
 			defined = append(defined, strings.ToLower(value[1]))
 		}
-		if fmt.Sprint(listed) != fmt.Sprint(defined) {
-			t.Errorf("%s: boardsmith.md lists %v, the C defines %v", field, listed, defined)
-		}
+		testkit.Equal(t, field+" in boardsmith.md", listed, defined)
 	}
 }
 

@@ -95,9 +95,7 @@ func TestIMXRT1060Image(t *testing.T) {
 		{0x1024, 8 << 20, "length"},
 		{0x1028, 0, "no plugin"},
 	} {
-		if got := word(c.at); got != c.want {
-			t.Errorf("%#x is %#x, want %#x (%s)", c.at, got, c.want, c.what)
-		}
+		testkit.Equal(t, c.what, word(c.at), c.want)
 	}
 	checkVectors(t, image, b, 0x2000)
 }

@@ -71,12 +71,24 @@ var undescribed = map[string]string{
 var notRegisters = regexp.MustCompile(`(_HZ|_MS|_US|READS|_STEPS|_LOOPS|_BYTES|AT_ONCE|AT_MOST|_H_)$`)
 
 func TestRegisters(t *testing.T) {
-	rows := registerRows(t)
-	port := filepath.Join("baremetal", "port")
-	files := filesIn(t, port)
+	const port = "baremetal/port"
+	var files []string
+	must(t, fs.WalkDir(os.DirFS(port), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files = append(files, name)
+		}
+		return err
+	}))
 	byFile := map[string][]registerRow{}
-	for _, r := range rows {
-		byFile[r.file] = append(byFile[r.file], r)
+	lines := linesOf(t, "testdata/registers.tsv")
+	for _, line := range lines {
+		if !strings.HasPrefix(line, "#") {
+			c := append(strings.Split(line, "\t"), make([]string, 7)...)
+			byFile[c[0]] = append(byFile[c[0]], registerRow{c[0], c[1], c[2], c[3], c[4], c[5], c[6]})
+		}
+	}
+	if len(lines) < 1000 {
+		t.Fatalf("only %d lines", len(lines))
 	}
 	headers, n := map[string]string{}, &numbers{}
 	for _, name := range files {
@@ -92,41 +104,21 @@ func TestRegisters(t *testing.T) {
 		if len(byFile[name]) > 0 {
 			macros := macrosOf(t, filepath.Join(port, name))
 			n.add(t, name, byFile[name], macros, headers)
-			checkCovered(t, name, byFile[name], macros)
+			for macro := range macros { // one that may be an address, a field or a bit
+				if !notRegisters.MatchString(macro) &&
+					!slices.ContainsFunc(byFile[name], func(r registerRow) bool { return r.name == macro }) {
+					t.Errorf("%s: %s has no row in testdata/registers.tsv", name, macro)
+				}
+			}
 		}
 		delete(byFile, name)
 	}
 	for file, rows := range byFile {
-		n.add(t, file, rows, definesOf(t, filepath.Join("..", file)), nil)
+		var chip struct{ Defines map[string]string }
+		must(t, json.Unmarshal(testkit.ReadFile(t, filepath.Join("..", file)), &chip))
+		n.add(t, file, rows, chip.Defines, nil)
 	}
 	n.compare(t)
-}
-
-// filesIn returns the names of the files in a folder and the folders in it.
-func filesIn(t *testing.T, folder string) (names []string) {
-	t.Helper()
-	err := fs.WalkDir(os.DirFS(folder), ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			names = append(names, name)
-		}
-		return err
-	})
-	must(t, err)
-	return names
-}
-
-func registerRows(t *testing.T) (rows []registerRow) {
-	t.Helper()
-	for _, line := range linesOf(t, "testdata/registers.tsv") {
-		if !strings.HasPrefix(line, "#") {
-			c := append(strings.Split(line, "\t"), make([]string, 7)...)
-			rows = append(rows, registerRow{c[0], c[1], c[2], c[3], c[4], c[5], c[6]})
-		}
-	}
-	if len(rows) < 1000 {
-		t.Fatalf("only %d rows", len(rows))
-	}
-	return rows
 }
 
 var (
@@ -156,14 +148,6 @@ func macrosOf(t *testing.T, file string) map[string]string {
 		}
 	}
 	return all
-}
-
-// definesOf returns the defines of a chip file.
-func definesOf(t *testing.T, file string) map[string]string {
-	t.Helper()
-	var chip struct{ Defines map[string]string }
-	must(t, json.Unmarshal(testkit.ReadFile(t, file), &chip))
-	return chip.Defines
 }
 
 // numbers are rows, and the C of their numbers.
@@ -255,16 +239,6 @@ func readFact(fact string) (at, offset, mask, lsb uint64, err error) {
 		lsb = min(lsb, low)
 	}
 	return 0, 0, mask, lsb, nil
-}
-
-// checkCovered checks that there is a row for every name that may be an address, a field or a bit.
-func checkCovered(t *testing.T, file string, rows []registerRow, macros map[string]string) {
-	t.Helper()
-	for name := range macros {
-		if !notRegisters.MatchString(name) && !slices.ContainsFunc(rows, func(r registerRow) bool { return r.name == name }) {
-			t.Errorf("%s: %s has no row in testdata/registers.tsv", file, name)
-		}
-	}
 }
 
 // aName matches a name, a member such as uart.base, or the beginning of a call.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/testkit"
@@ -34,9 +33,7 @@ func bootCRC(b []byte) uint32 {
 
 // TestBootCRC compares the check with the published value of CRC-32/MPEG-2.
 func TestBootCRC(t *testing.T) {
-	if got := bootCRC([]byte("123456789")); got != 0x0376E6E7 {
-		t.Errorf("CRC-32/MPEG-2 of 123456789: %#x", got)
-	}
+	testkit.Equal(t, "CRC-32/MPEG-2 of 123456789", bootCRC([]byte("123456789")), 0x0376E6E7)
 }
 
 func assemble(t *testing.T, source string) []byte {
@@ -61,9 +58,7 @@ func TestRP2040Boot(t *testing.T) {
 	if len(code) != 256 {
 		t.Fatalf("%d bytes, want 256", len(code))
 	}
-	if got, want := binary.LittleEndian.Uint32(code[252:]), bootCRC(code[:252]); got != want {
-		t.Errorf("rp2040_boot.S ends in 0x%08X, the CRC of what is before it is 0x%08X", got, want)
-	}
+	testkit.Equal(t, "the CRC in rp2040_boot.S", binary.LittleEndian.Uint32(code[252:]), bootCRC(code[:252]))
 	for _, at := range []uint32{0x20041F00, 0x20000404} { // where the boot ROM puts it, and any other word
 		for _, lr := range []uint32{0, 0x10001235} {
 			b := &bootBus{t: t, code: code, base: at, busy: 3}
@@ -138,16 +133,10 @@ func (b *bootBus) check(t *testing.T, lr uint32) {
 		"18000008=0", fmt.Sprintf("180000f4=%x", uint32(0xA0<<24|address|2)), "18000008=1",
 		"e000ed08=10000100",
 	}
-	if !slices.Equal(b.writes, want) {
-		t.Errorf("writes\n%q, want\n%q", b.writes, want)
-	}
-	if b.busy != 0 {
-		t.Error("goes on while the flash interface is busy")
-	}
+	testkit.Equal(t, "writes", b.writes, want)
+	testkit.Equal(t, "busy after it goes on", b.busy, 0)
 	for i := 4; i < 12; i++ {
-		if b.core.r[i] != uint32(i)*0x01010101 {
-			t.Errorf("r%d is not kept", i)
-		}
+		testkit.Equal(t, "a register that is kept", b.core.r[i], uint32(i)*0x01010101)
 	}
 	if lr != 0 && (b.left != lr&^1 || b.core.msp != 0) {
 		t.Errorf("called from %#x it goes to %#x", lr, b.left)
@@ -297,12 +286,8 @@ func checkFlashID(t *testing.T, program string) {
 		}
 		b.store(at["flash"]+12+256, 1, 0x4B)
 		c.run(t, at["query_flash"])
-		if want := []string{"IF", "EX", "low", "high", "FC", "boot2"}; !slices.Equal(b.calls, want) {
-			t.Errorf("calls %q, want %q", b.calls, want)
-		}
-		if c.r[13] != 0x20040000 {
-			t.Errorf("the stack pointer comes back as %#x", c.r[13])
-		}
+		testkit.Equal(t, "calls", b.calls, []string{"IF", "EX", "low", "high", "FC", "boot2"})
+		testkit.Equal(t, "the stack pointer", c.r[13], 0x20040000)
 		if dead && c.r[0] == 13 || !dead && c.r[0] != 13 {
 			t.Errorf("dead %v: %d bytes", dead, c.r[0])
 		}

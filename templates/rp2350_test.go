@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // This file reads an RP2350's image as its boot ROM does.
@@ -64,9 +66,7 @@ func TestRP2350Image(t *testing.T) {
 		t.Fatalf("no image type first: %x", items)
 	}
 	const exe, secure, arm, rp2350 = 1, 2 << 4, 0 << 8, 1 << 12 // §5.9.3
-	if flags := items[0].words[0] >> 16; flags != exe|secure|arm|rp2350 {
-		t.Errorf("the image's type is %#x", flags)
-	}
+	testkit.Equal(t, "the image's type", items[0].words[0]>>16, exe|secure|arm|rp2350)
 	i = slices.IndexFunc(items, func(i picobinItem) bool { return i.kind == 0x03 })
 	if i < 0 || len(items[i].words) != 2 {
 		t.Fatalf("no vector table: %x", items)

@@ -56,12 +56,15 @@ func (s *stm32) start(t *testing.T, condition string, args ...string) map[string
 	return runFake(t, s.program, append([]string{condition}, args...)...)
 }
 
+// lsiMaxHz is the highest rate of a watchdog's oscillator, by the chip's model.
+var lsiMaxHz = map[string]int{"sim_f.c": 47_000, "sim_l4_g4.c": 34_000, "sim_h7.c": 33_600}
+
 // TestSTM32 starts each board's port on a model of its chip that checks the manual's rules, without and with faults.
 func TestSTM32(t *testing.T) {
 	const (
-		hsiF, hsiH7    = 16_000_000, 64_000_000
-		icache, dcache = 1, 2
-		prefetch       = 4
+		hsiF, hsiH7 = 16_000_000, 64_000_000
+		prefetch    = 4
+		allOn       = 1 | 2 | prefetch // caches of instructions and of data, too
 	)
 	for _, c := range drawn.Of(t, "STM32 in software", []struct {
 		board, model string
@@ -73,60 +76,59 @@ func TestSTM32(t *testing.T) {
 		waitStates   int
 		platform     int
 		conditions   string // each of which leaves the core on its internal oscillator
-		lsiMaxHz     int
-		hasRNG       bool
+		noRNG        bool
 		fallbackRNG  bool // which works also without the PLL
 	}{
 		{
 			board: "netduinoplus2", model: "sim_f.c", fallbackHz: hsiF, uartHz: 84_000_000, irq: 37, waitStates: 5,
 			flags:      stm32F405,
-			platform:   icache | dcache | prefetch,
-			conditions: "no-hse no-pll", lsiMaxHz: 47_000, hasRNG: true,
+			platform:   allOn,
+			conditions: "no-hse no-pll",
 		},
 		{
-			board: "nucleo_f401re", model: "sim_f.c", fallbackHz: hsiF, uartHz: 42_000_000, irq: 38, waitStates: 2,
+			board: "nucleo_f401re", noRNG: true, model: "sim_f.c", fallbackHz: hsiF, uartHz: 42_000_000, irq: 38, waitStates: 2,
 			flags:      stm32F401,
-			platform:   icache | dcache | prefetch,
-			conditions: "no-hse no-pll", lsiMaxHz: 47_000,
+			platform:   allOn,
+			conditions: "no-hse no-pll",
 		},
 		{
 			board: "nucleo_f746zg", model: "sim_f.c", fallbackHz: hsiF, uartHz: 54_000_000, irq: 39, waitStates: 7,
 			flags:      stm32F7 + "3",
 			platform:   prefetch,
-			conditions: "no-hse no-pll no-over-drive", lsiMaxHz: 47_000, hasRNG: true,
+			conditions: "no-hse no-pll no-over-drive",
 		},
 		{
 			board: "stm32f746g_disco", model: "sim_f.c", fallbackHz: hsiF, uartHz: 108_000_000, irq: 37, waitStates: 7,
 			flags:      stm32F7 + "1",
 			platform:   prefetch,
-			conditions: "no-hse no-pll no-over-drive", lsiMaxHz: 47_000, hasRNG: true,
+			conditions: "no-hse no-pll no-over-drive",
 		},
 		{
 			board: "nucleo_l4r5zi", model: "sim_l4_g4.c", fallbackHz: 3_997_696, uartHz: 119_930_880, irq: 70, waitStates: 5,
 			flags:      "-DSIM_L475=0",
-			platform:   icache | dcache | prefetch,
-			conditions: "no-pll", lsiMaxHz: 34_000, hasRNG: true, fallbackRNG: true,
+			platform:   allOn,
+			conditions: "no-pll", fallbackRNG: true,
 		},
 		{
 			board: "nucleo_g474re", model: "sim_l4_g4.c", fallbackHz: hsiF, uartHz: 170_000_000, irq: 91, waitStates: 4,
 			flags:      stm32G4,
-			platform:   icache | dcache | prefetch,
-			conditions: "no-hse no-pll", lsiMaxHz: 34_000, hasRNG: true, fallbackRNG: true,
+			platform:   allOn,
+			conditions: "no-hse no-pll", fallbackRNG: true,
 		},
 		{
 			board: "b_l475e_iot01a", model: "sim_l4_g4.c", fallbackHz: 4_000_000, uartHz: 80_000_000, irq: 37, waitStates: 4,
 			flags:      "-DSIM_L475=1",
-			platform:   icache | dcache | prefetch,
-			conditions: "no-pll", lsiMaxHz: 34_000, hasRNG: true,
+			platform:   allOn,
+			conditions: "no-pll",
 		},
 		{
 			board: "nucleo_h743zi", model: "sim_h7.c", fallbackHz: hsiH7, uartHz: 100_000_000, irq: 39, waitStates: 2,
-			conditions: "no-hse no-pll", lsiMaxHz: 33_600, hasRNG: true, fallbackRNG: true,
+			conditions: "no-hse no-pll", fallbackRNG: true,
 		},
 		{
 			board: "nucleo_h743zi", coreHz: 480_000_000, model: "sim_h7.c", fallbackHz: hsiH7, uartHz: 120_000_000, irq: 39,
 			waitStates: 4,
-			conditions: "no-hse no-pll revision-y", lsiMaxHz: 33_600, hasRNG: true, fallbackRNG: true,
+			conditions: "no-hse no-pll revision-y", fallbackRNG: true,
 		},
 	}, 4) {
 		name := c.board
@@ -137,18 +139,16 @@ func TestSTM32(t *testing.T) {
 			t.Parallel()
 			s := buildSTM32(t, c.board, c.model, c.coreHz, c.flags)
 
-			t.Run("sound", func(t *testing.T) {
-				r := s.start(t, "")
-				s.common(t, r, s.board.CoreHz)
-				expect(t, r, map[string]string{
-					"uart_hz": strconv.Itoa(c.uartHz), "irq": strconv.Itoa(c.irq), "wait_states": strconv.Itoa(c.waitStates),
-					"flags": strconv.Itoa(c.platform), "reset_cause": "1",
-				})
-				if p := s.board.Platform; p.WaitStates != nil && c.coreHz == 0 && *p.WaitStates != c.waitStates {
-					t.Errorf("the board file has platform.wait_states %d", *p.WaitStates)
-				}
-				s.random(t, r, c.hasRNG)
+			r := s.start(t, "")
+			s.common(t, r, s.board.CoreHz)
+			expect(t, r, map[string]string{
+				"uart_hz": strconv.Itoa(c.uartHz), "irq": strconv.Itoa(c.irq), "wait_states": strconv.Itoa(c.waitStates),
+				"flags": strconv.Itoa(c.platform), "reset_cause": "1",
 			})
+			if p := s.board.Platform; p.WaitStates != nil && c.coreHz == 0 && *p.WaitStates != c.waitStates {
+				t.Errorf("the board file has platform.wait_states %d", *p.WaitStates)
+			}
+			s.random(t, r, !c.noRNG)
 			for _, condition := range strings.Fields(c.conditions) {
 				t.Run(condition, func(t *testing.T) {
 					r := s.start(t, condition)
@@ -161,15 +161,11 @@ func TestSTM32(t *testing.T) {
 				s.common(t, r, s.board.CoreHz)
 				s.random(t, r, false)
 			})
-			t.Run("reset cause", func(t *testing.T) {
-				expect(t, s.start(t, "watchdog"), map[string]string{"reset_cause": "8"})
-				expect(t, s.start(t, "pin"), map[string]string{"reset_cause": "2"})
-			})
-			t.Run("watchdog", func(t *testing.T) {
-				for _, ms := range []int{10, 1000, 8000, 1 << 20} {
-					s.watchdog(t, s.start(t, "", strconv.Itoa(ms)), ms, c.lsiMaxHz)
-				}
-			})
+			expect(t, s.start(t, "watchdog"), map[string]string{"reset_cause": "8"})
+			expect(t, s.start(t, "pin"), map[string]string{"reset_cause": "2"})
+			for _, ms := range []int{10, 1000, 8000, 1 << 20} {
+				s.watchdog(t, s.start(t, "", strconv.Itoa(ms)), ms, lsiMaxHz[c.model])
+			}
 		})
 	}
 }
@@ -212,12 +208,6 @@ func (s *stm32) watchdog(t *testing.T, r map[string]string, ms, lsiMaxHz int) {
 	}
 }
 
-// TestSTM32G4WithoutHSE starts the STM32G4's port for a board without a crystal, at a clock that needs no boost.
-func TestSTM32G4WithoutHSE(t *testing.T) {
-	s := buildSTM32(t, "nucleo_g474re", "sim_l4_g4.c", 120_000_000, stm32G4+noCrystal)
-	s.common(t, s.start(t, ""), 120_000_000)
-}
-
 // TestSTM32Emulated starts the STM32F405's port where no register answers, as in QEMU: it must not wait for any.
 func TestSTM32Emulated(t *testing.T) {
 	s := buildSTM32(t, "netduinoplus2", "sim_f.c", 0, stm32F405)
@@ -230,31 +220,38 @@ func TestSTM32Emulated(t *testing.T) {
 	})
 }
 
-// TestSTM32WithoutFlash starts the STM32L475's port with clocks and without flash interface and unique id, as in QEMU:
-// it reaches its clock all the same, and reports what is not there as unknown.
-func TestSTM32WithoutFlash(t *testing.T) {
-	s := buildSTM32(t, "b_l475e_iot01a", "sim_l4_g4.c", 0, "-DSIM_L475=1")
-	expect(t, s.start(t, "no-flash"), map[string]string{
-		"core_hz": "80000000", "real_core_hz": "80000000", "wait_states": "-1", "flags": "0", "id": "", "reset_cause": "1",
-		"sent": "a5",
-	})
-}
-
-// TestSTM32Revision: on the first STM32F405, which has the STM32F2's DEV_ID (ES0182), prefetch is broken, and stays
-// off.
-func TestSTM32Revision(t *testing.T) {
-	s := buildSTM32(t, "netduinoplus2", "sim_f.c", 0, stm32F405)
-	expect(t, s.start(t, "revision-a"), map[string]string{"flags": "3"}) // the caches, not prefetch
-	h := buildSTM32(t, "nucleo_h743zi", "sim_h7.c", 0, "")
-	r := h.start(t, "revision-y")
-	h.common(t, r, 400_000_000) // with the work-around for AXI SRAM, which the model looks for
-}
-
-// TestSTM32WithoutLSE checks that MSI runs free without the crystal, and that the reported clock is that of
-// free-running MSI.
-func TestSTM32WithoutLSE(t *testing.T) {
-	s := buildSTM32(t, "nucleo_l4r5zi", "sim_l4_g4.c", 0, "-DSIM_L475=0")
-	s.common(t, s.start(t, "no-lse"), 120_000_000)
+// TestSTM32Parts starts ports on chips that lack a part, or are of an early revision.
+func TestSTM32Parts(t *testing.T) {
+	for name, c := range map[string]struct {
+		board, model, flags, condition string
+		coreHz, runsAt                 int // 0: the board's; 0: what is true in every run is not
+		want                           map[string]string
+	}{
+		// At a clock that needs no boost.
+		"no crystal": {"nucleo_g474re", "sim_l4_g4.c", stm32G4 + noCrystal, "", 120_000_000, 120_000_000, nil},
+		// MSI runs free.
+		"no LSE": {"nucleo_l4r5zi", "sim_l4_g4.c", "-DSIM_L475=0", "no-lse", 0, 120_000_000, nil},
+		// Nor a unique id, as in QEMU: it reaches its clock all the same, and reports what is not there as unknown.
+		"no flash interface": {
+			"b_l475e_iot01a", "sim_l4_g4.c", "-DSIM_L475=1", "no-flash", 0, 0, map[string]string{
+				"core_hz": "80000000", "real_core_hz": "80000000", "wait_states": "-1", "flags": "0", "id": "",
+				"reset_cause": "1", "sent": "a5",
+			},
+		},
+		// Its prefetch is broken (ES0182), and stays off; the caches are on. It has the STM32F2's DEV_ID.
+		"first STM32F405": {"netduinoplus2", "sim_f.c", stm32F405, "revision-a", 0, 0, map[string]string{"flags": "3"}},
+		// With the work-around for AXI SRAM, which the model looks for.
+		"revision Y": {"nucleo_h743zi", "sim_h7.c", "", "revision-y", 0, 400_000_000, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := buildSTM32(t, c.board, c.model, c.coreHz, c.flags)
+			r := s.start(t, c.condition)
+			if c.runsAt != 0 {
+				s.common(t, r, c.runsAt)
+			}
+			expect(t, r, c.want)
+		})
+	}
 }
 
 // An earlyBus is an STM32H743 before its supply is confirmed, when RAM must not be written to (RM0433 §6.4.1).

@@ -66,85 +66,85 @@ func (c *core) holds(cond uint32) bool {
 }
 
 func (c *core) execute(op uint32) bool {
-	d, n, m, imm5, imm8 := op&7, op>>3&7, op>>6&7, op>>6&31, op&0xFF
-	wide, pc := op>>8&7, c.r[15]+2
+	rd, rn, rm, rw := &c.r[op&7], c.r[op>>3&7], c.r[op>>6&7], &c.r[op>>8&7]
+	imm3, imm5, imm8, pc := op>>6&7, op>>6&31, op&0xFF, c.r[15]+2
 	switch {
 	case op>>11 == 0b00000: // LSLS
 		if imm5 != 0 {
-			c.c = c.r[n]>>(32-imm5)&1 != 0
+			c.c = rn>>(32-imm5)&1 != 0
 		}
-		c.r[d] = c.flags(c.r[n] << imm5)
+		*rd = c.flags(rn << imm5)
 	case op>>11 == 0b00001 && imm5 != 0: // LSRS
-		c.c = c.r[n]>>(imm5-1)&1 != 0
-		c.r[d] = c.flags(c.r[n] >> imm5)
+		c.c = rn>>(imm5-1)&1 != 0
+		*rd = c.flags(rn >> imm5)
 	case op>>9 == 0b0001100:
-		c.r[d] = c.add(c.r[n], c.r[m], 0)
+		*rd = c.add(rn, rm, 0)
 	case op>>9 == 0b0001101:
-		c.r[d] = c.add(c.r[n], ^c.r[m], 1)
+		*rd = c.add(rn, ^rm, 1)
 	case op>>9 == 0b0001110:
-		c.r[d] = c.add(c.r[n], m, 0)
+		*rd = c.add(rn, imm3, 0)
 	case op>>9 == 0b0001111:
-		c.r[d] = c.add(c.r[n], ^m, 1)
+		*rd = c.add(rn, ^imm3, 1)
 	case op>>11 == 0b00100: // MOVS
-		c.r[wide] = c.flags(imm8)
+		*rw = c.flags(imm8)
 	case op>>11 == 0b00101: // CMP
-		c.add(c.r[wide], ^imm8, 1)
+		c.add(*rw, ^imm8, 1)
 	case op>>11 == 0b00110: // ADDS
-		c.r[wide] = c.add(c.r[wide], imm8, 0)
+		*rw = c.add(*rw, imm8, 0)
 	case op>>11 == 0b00111: // SUBS
-		c.r[wide] = c.add(c.r[wide], ^imm8, 1)
+		*rw = c.add(*rw, ^imm8, 1)
 	case op>>6 == 0b0100000000:
-		c.r[d] = c.flags(c.r[d] & c.r[n])
+		*rd = c.flags(*rd & rn)
 	case op>>6 == 0b0100001000: // TST
-		c.flags(c.r[d] & c.r[n])
+		c.flags(*rd & rn)
 	case op>>6 == 0b0100001010: // CMP
-		c.add(c.r[d], ^c.r[n], 1)
+		c.add(*rd, ^rn, 1)
 	case op>>6 == 0b0100001100:
-		c.r[d] = c.flags(c.r[d] | c.r[n])
+		*rd = c.flags(*rd | rn)
 	case op>>6 == 0b0100001110: // BICS
-		c.r[d] = c.flags(c.r[d] &^ c.r[n])
+		*rd = c.flags(*rd &^ rn)
 	case op>>8 == 0b01000100: // ADD
-		c.r[op>>4&8|d] += c.r[op>>3&15]
+		c.r[op>>4&8|op&7] += c.r[op>>3&15]
 	case op>>8 == 0b01000110: // MOV
-		c.r[op>>4&8|d] = c.r[op>>3&15]
+		c.r[op>>4&8|op&7] = c.r[op>>3&15]
 	case op>>7 == 0b010001110: // BX
 		c.r[15] = c.r[op>>3&15] &^ 1
 	case op>>7 == 0b010001111: // BLX
 		to := c.r[op>>3&15]
 		c.r[14], c.r[15] = c.r[15]|1, to&^1
 	case op>>11 == 0b01001: // LDR literal
-		c.r[wide] = c.bus.load(pc&^3+imm8*4, 4)
+		*rw = c.bus.load(pc&^3+imm8*4, 4)
 	case op>>11 == 0b01100:
-		c.bus.store(c.r[n]+imm5*4, 4, c.r[d])
+		c.bus.store(rn+imm5*4, 4, *rd)
 	case op>>11 == 0b01101:
-		c.r[d] = c.bus.load(c.r[n]+imm5*4, 4)
+		*rd = c.bus.load(rn+imm5*4, 4)
 	case op>>11 == 0b01110:
-		c.bus.store(c.r[n]+imm5, 1, c.r[d])
+		c.bus.store(rn+imm5, 1, *rd)
 	case op>>11 == 0b01111:
-		c.r[d] = c.bus.load(c.r[n]+imm5, 1)
+		*rd = c.bus.load(rn+imm5, 1)
 	case op>>9 == 0b0101010:
-		c.bus.store(c.r[n]+c.r[m], 1, c.r[d])
+		c.bus.store(rn+rm, 1, *rd)
 	case op>>9 == 0b0101110:
-		c.r[d] = c.bus.load(c.r[n]+c.r[m], 1)
+		*rd = c.bus.load(rn+rm, 1)
 	case op>>11 == 0b10100: // ADR
-		c.r[wide] = pc&^3 + imm8*4
+		*rw = pc&^3 + imm8*4
 	case op == 0xB672: // CPSID i
 	case op>>6 == 0b1011001011: // UXTB
-		c.r[d] = c.r[n] & 0xFF
+		*rd = rn & 0xFF
 	case op>>9 == 0b1011010: // PUSH
 		c.push(imm8 | op&0x100<<6)
 	case op>>9 == 0b1011110: // POP
 		c.pop(imm8 | op&0x100<<7)
 	case op>>11 == 0b11001: // LDMIA
-		addr := c.r[wide]
+		addr := *rw
 		for i := range uint32(8) {
 			if imm8>>i&1 != 0 {
 				c.r[i] = c.bus.load(addr, 4)
 				addr += 4
 			}
 		}
-		if imm8>>wide&1 == 0 {
-			c.r[wide] = addr
+		if imm8>>(op>>8&7)&1 == 0 {
+			*rw = addr
 		}
 	case op>>12 == 0b1101 && op>>8&15 < 14:
 		if c.holds(op >> 8 & 15) {

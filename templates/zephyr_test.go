@@ -60,7 +60,7 @@ func TestZephyrBoardFile(t *testing.T) {
 	sdk := filepath.ToSlash(t.TempDir())
 	cc := sdk + "/bin/x-gcc"
 	must(t, os.Mkdir(filepath.Dir(cc), 0o755))
-	must(t, os.WriteFile(cc, []byte("#!/bin/sh\necho nothing\n"), 0o755))
+	testkit.WriteProgram(t, cc, "#!/bin/sh\necho nothing\n")
 	emulated := []string{"CONFIG_QEMU_TARGET=1", "QEMU_FLAGS_any=-nographic;-cpu;any", "ARCH=any", "CONFIG_SRAM_SIZE=64"}
 	for _, c := range []struct {
 		name string
