@@ -5,12 +5,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
@@ -19,7 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/project"
 )
 
-// validated is the whole way from an archive to a report.
+// validated measures standalone firmware.
 func validated(t *testing.T, board, path string, files measure.Files, rule string) *measure.Result {
 	t.Helper()
 	r, err := validate(t, board, path, files, rule)
@@ -32,45 +30,14 @@ func validated(t *testing.T, board, path string, files measure.Files, rule strin
 
 // validate is validated with its error.
 func validate(t *testing.T, board, path string, files measure.Files, rule string) (*measure.Result, error) {
-	ctx := testkit.Context(t)
-	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
-	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), project.Spec{
-		Board: board, Model: path, Options: boards.Options{App: boards.Standalone},
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer p.Close()
-	session, err := p.RunStandalone(ctx, &device.Desk{Programmer: "none"}, "")
-	if err != nil {
-		return nil, err
-	}
-	defer session.Close()
-	image, err := p.Built()
-	if err != nil {
-		return nil, err
-	}
-	_, m, err := p.Model()
-	if err != nil {
-		return nil, err
-	}
-	set, err := measure.ReadSet(ctx, files, m)
-	if err != nil {
-		return nil, err
-	}
+	t.Helper()
 	how, err := measure.ParseRule(rule)
-	if err != nil {
-		return nil, err
-	}
-	e, err := executor.OpenStandalone(ctx, session, m)
-	if err != nil {
-		return nil, err
-	}
-	r, err := measure.Build(ctx, p, image)
-	if err != nil {
-		return nil, err
-	}
-	return r, r.Run(ctx, e, set, measure.Options{Rule: how, Timeout: time.Minute})
+	must(t, err)
+	spec := project.Spec{Board: board, Model: path, Options: boards.Options{App: boards.Standalone}}
+	return measure.Model(testkit.Context(t), spec, measure.Options{
+		Files: files, Rule: how, Desk: &device.Desk{Programmer: "none"}, Samples: 1,
+		Builder: &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1},
+	})
 }
 
 // TestPrinted runs a model that prints: its lines are not mixed with the link's.
@@ -94,7 +61,5 @@ func TestPrinted(t *testing.T) {
 	}
 	set := filepath.Join(dir, "set.npz")
 	must(t, ndarray.WriteNPZ(set, []ndarray.Named{{Name: "x", Array: x}, {Name: "y", Array: x}}))
-	if r := validated(t, "host", dir, measure.Files{Inputs: set}, "exact"); r.Outputs.Equal != samples {
-		t.Errorf("%+v", r)
-	}
+	testkit.Equal(t, "equal", validated(t, "host", dir, measure.Files{Inputs: set}, "exact").Outputs.Equal, samples)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -11,10 +12,7 @@ import (
 
 // TestExamples reads the examples of a model's description. Real numbers are of the type of a tensor with a scale.
 func TestExamples(t *testing.T) {
-	a, err := mlf.Open("../examples/c-model/dense.json")
-	must(t, err)
-	m, err := a.Model("")
-	must(t, err)
+	_, m := mlftest.Open(t, "../examples/c-model/dense.json")
 	s, err := measure.ReadSet(t.Context(), measure.Files{}, m)
 	if err != nil || s.Len() != 4 || !s.HasExpected() {
 		t.Errorf("%+v, %v", s, err)

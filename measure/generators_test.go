@@ -35,7 +35,7 @@ func TestGenerators(t *testing.T) {
 	all = drawn.Of(t, "generators", all, 1)
 
 	folder := t.TempDir()
-	script, err := filepath.Abs(filepath.Join("testdata", "generators.py"))
+	script, err := filepath.Abs("testdata/generators.py")
 	must(t, err)
 	args := []string{script, folder}
 	for _, p := range all {

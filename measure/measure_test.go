@@ -70,13 +70,25 @@ func measured(t *testing.T, archive string, s project.Spec) *Result {
 		t.Errorf("%v: %+v", r.Err(), r.Outputs)
 	}
 	var flash, ram int64
+	left := map[string]int64{} // what functions and variables take is among what their parts take
 	for _, p := range r.Parts {
 		flash, ram = flash+p.Flash, ram+p.RAM
+		left["flash of "+p.Name], left["RAM of "+p.Name] = p.Flash, p.RAM
 	}
 	if flash != r.Flash || ram != r.RAM || flash < 5000 || ram < 100 {
 		t.Errorf("flash %d, RAM %d; the parts have %d and %d", r.Flash, r.RAM, flash, ram)
 	}
-	checkSymbols(t, r)
+	for of, symbols := range map[string]map[string]int64{"flash of ": r.FlashOf, "RAM of ": r.RAMOf} {
+		for symbol, n := range symbols {
+			part, _, _ := strings.Cut(symbol, ": ")
+			left[of+part] -= n
+		}
+	}
+	for part, n := range left {
+		if n < 0 {
+			t.Errorf("%s: its symbols have %d bytes more", part, -n)
+		}
+	}
 	operators := 0
 	for name := range r.FlashOf {
 		if strings.HasPrefix(name, "operators: ") {
@@ -87,27 +99,6 @@ func measured(t *testing.T, archive string, s project.Spec) *Result {
 		t.Errorf("%d functions of operators among %d, %d variables", operators, len(r.FlashOf), len(r.RAMOf))
 	}
 	return r
-}
-
-// checkSymbols: what functions and variables take is among what their parts take.
-func checkSymbols(t *testing.T, r *Result) {
-	t.Helper()
-	of := map[string]fit.Share{}
-	for _, p := range r.Parts {
-		of[p.Name] = p
-	}
-	for name, all := range map[string]map[string]int64{"flash": r.FlashOf, "RAM": r.RAMOf} {
-		sums := map[string]int64{}
-		for symbol, bytes := range all {
-			part, _, _ := strings.Cut(symbol, ": ")
-			sums[part] += bytes
-		}
-		for part, sum := range sums {
-			if most := map[string]int64{"flash": of[part].Flash, "RAM": of[part].RAM}[name]; sum > most {
-				t.Errorf("%s of %s: %d bytes, its symbols have %d", name, part, most, sum)
-			}
-		}
-	}
 }
 
 // TestModel measures a graph over RPC in a process, and standalone firmware on an emulated board, whose cost is
@@ -138,9 +129,7 @@ func TestModel(t *testing.T) {
 			r.Stack < 100 || r.Computer != "" {
 			t.Errorf("%+v, stack %d", c, r.Stack)
 		}
-		if c := again.Compare(r, Limits{}); !reflect.DeepEqual(c, Comparison{}) {
-			t.Errorf("two equal measurements differ: %+v", c)
-		}
+		testkit.Equal(t, "an equal measurement", again.Compare(r, Limits{}), Comparison{})
 	})
 }
 
@@ -225,15 +214,11 @@ func TestCompare(t *testing.T) {
 		Quantity: "flash", Unit: "bytes", Old: 1000, New: 1020, Limit: 0.015, Exceeds: true,
 		Causes: []Cause{{"operators", 400, 420}, {"operators: conv", 300, 320}},
 	}}
-	if !reflect.DeepEqual(c, Comparison{Changes: want}) {
-		t.Errorf("%+v", c)
-	}
+	testkit.Equal(t, "comparison", c, Comparison{Changes: want})
 	wantError(t, c.Err(current), failure.DoesNotFit,
 		"m on b as rpc: flash 1000 -> 1020 bytes (+2.00 %), above the limit of +1.5 %")
 	limits.Flash = 0.02
-	if err := current.Compare(old, limits).Err(current); err != nil {
-		t.Errorf("a change within its limit: %v", err)
-	}
+	must(t, current.Compare(old, limits).Err(current)) // a change within its limit
 
 	old, current = grown()
 	old.Flash, current.Cost.Median, current.Cost.Low, current.Stack = current.Flash, 10300, 10300, 140
@@ -299,10 +284,7 @@ func TestConditions(t *testing.T) {
 			!strings.Contains(got.Incomparable, c.incomparable) || (got.Incomparable == "") != (c.incomparable == "") {
 			t.Errorf("%s%s: %+v", c.note, c.incomparable, got)
 		}
-		err := got.Err(current)
-		if (err == nil) != (c.incomparable == "") || err != nil && failure.Of(err) != failure.Config {
-			t.Errorf("%s%s: %v", c.note, c.incomparable, err)
-		}
+		testkit.WantErrorIf(t, c.incomparable != "", got.Err(current), failure.Config)
 	}
 }
 
@@ -334,13 +316,11 @@ func TestNoise(t *testing.T) {
 
 func TestParseLimits(t *testing.T) {
 	l, err := ParseLimits(" ram=0, time=0.5%")
-	if want := (Limits{Cost: 0.005, Flash: 0.01, RAM: 0, Stack: 0.01}); err != nil || l != want {
-		t.Errorf("%+v, %v", l, err)
-	}
+	must(t, err)
+	testkit.Equal(t, "limits", l, Limits{Cost: 0.005, Flash: 0.01, RAM: 0, Stack: 0.01})
 	for _, text := range []string{"rom=1", "flash", "flash=-1", "flash=NaN", "flash=Inf", "flash=1kB"} {
-		if _, err := ParseLimits(text); failure.Of(err) != failure.Config {
-			t.Errorf("%s: %v", text, err)
-		}
+		_, err := ParseLimits(text)
+		wantError(t, err, failure.Config)
 	}
 }
 
@@ -476,9 +456,7 @@ func TestTables(t *testing.T) {
 * m on b as rpc: the options differ: operator_opt=O3, not none
 * x&lt;i> on b\|c as rpc: it stopped
 `
-	if text.String() != want {
-		t.Errorf("%s", text.String())
-	}
+	testkit.Equal(t, "table", text.String(), want)
 	text.Reset()
 	must(t, table.WriteCSV(&text))
 	if lines := strings.Split(text.String(), "\n"); len(lines) != 4 ||
@@ -490,16 +468,14 @@ func TestTables(t *testing.T) {
 
 // TestPage: docs/measure.md has a row for each field of a result and of a change.
 func TestPage(t *testing.T) {
-	page := readFile(t, "../docs/measure.md")
+	page := string(readFile(t, "../docs/measure.md"))
 	name := regexp.MustCompile(`^\w+`)
 	for _, object := range []any{
 		Result{}, Cost{}, Operator{}, fit.Share{}, fit.RegionUse{}, Failure{}, Change{}, Cause{}, Energy{},
 	} {
 		typ := reflect.TypeOf(object)
 		for i := range typ.NumField() {
-			if field := name.FindString(typ.Field(i).Tag.Get("json")); !strings.Contains(string(page), "`"+field+"`") {
-				t.Errorf("%v: docs/measure.md does not describe %s", typ, field)
-			}
+			testkit.WantText(t, page, "`"+name.FindString(typ.Field(i).Tag.Get("json"))+"`")
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/standalone"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/tolerance"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -145,12 +146,8 @@ func TestReport(t *testing.T) {
 		!slices.Equal(steps, []int{1, 3, 2, 3, 3, 3}) {
 		t.Errorf("%+v, %v", r, steps)
 	}
-	if want := []Mismatch{{"sample, sample 2", "scores", 2, "0", "0.5"}}; !slices.Equal(r.Mismatches, want) {
-		t.Errorf("%+v", r.Mismatches)
-	}
-	if want := []Cell{{0, 0, 1}, {1, 1, 1}, {2, 1, 1}}; !slices.Equal(r.Confusion, want) {
-		t.Errorf("%+v", r.Confusion)
-	}
+	testkit.Equal(t, "mismatches", r.Mismatches, []Mismatch{{"sample, sample 2", "scores", 2, "0", "0.5"}})
+	testkit.Equal(t, "confusion", r.Confusion, []Cell{{0, 0, 1}, {1, 1, 1}, {2, 1, 1}})
 	if c := all.Cost; c.Unit != inSeconds || c.Samples != 3 || c.Min != 0.01 || c.Median != 0.02 || c.Max != 0.03 ||
 		c.Resolution != 0.001 {
 		t.Errorf("%+v", c)
@@ -159,9 +156,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	wantError(t, r.Err(), failure.WrongAnswer, "1 of 3 samples differ")
-	if table := strings.Join(r.Table(), "\n"); !strings.Contains(table, "       2 . 1 .") {
-		t.Errorf("\n%s", table)
-	}
+	testkit.WantText(t, strings.Join(r.Table(), "\n"), "       2 . 1 .")
 }
 
 // TestRoundingAdvice: a comparison by bytes that fails because of rounding alone has the rule that allows for it.
@@ -186,46 +181,39 @@ func TestRoundingAdvice(t *testing.T) {
 
 // TestRules compares the same outputs by each rule.
 func TestRules(t *testing.T) {
-	type three [3]float32
 	nan := float32(math.NaN())
 	for _, c := range []struct {
 		rule      string
-		got, want three
+		got, want *ndarray.Array
 		equal     bool
 	}{
-		{"exact", three{nan, 2, 3}, three{nan, 2, 3}, true},
-		{"exact", three{1, 2, 3}, three{1, 2, 3.0000002}, false},
-		{"exact", three{0, 2, 3}, three{float32(math.Copysign(0, -1)), 2, 3}, false},
-		{"abs=0.01", three{0, 2, 3}, three{float32(math.Copysign(0, -1)), 2, 3}, true},
-		{"abs=0.01", three{1, 2, 3}, three{1.011, 2, 3}, false},
-		{"rel=0.01", three{100, 2, 0.001}, three{100, 2, 0}, false},
-		{"abs=0.001,rel=0.01", three{100, 2, 0.0009}, three{100.9, 2, 0}, true},
-		{"abs=1e+30", three{nan, 2, 3}, three{1, 2, 3}, false},
-		{"top1", three{1, 5, 3}, three{0, 1, 0}, true},
-		{"top1", three{5, 5, 3}, three{0, 1, 0}, false}, // the first of two
-		{"top1", three{nan, 5, 3}, three{0, 1, 0}, false},
+		{"exact", scores(nan, 2, 3), scores(nan, 2, 3), true},
+		{"exact", scores(1, 2, 3), scores(1, 2, 3.0000002), false},
+		{"exact", scores(0, 2, 3), scores(float32(math.Copysign(0, -1)), 2, 3), false},
+		{"abs=0.01", scores(0, 2, 3), scores(float32(math.Copysign(0, -1)), 2, 3), true},
+		{"abs=0.01", scores(1, 2, 3), scores(1.011, 2, 3), false},
+		{"rel=0.01", scores(100, 2, 0.001), scores(100, 2, 0), false},
+		{"abs=0.001,rel=0.01", scores(100, 2, 0.0009), scores(100.9, 2, 0), true},
+		{"abs=1e+30", scores(nan, 2, 3), scores(1, 2, 3), false},
+		{"top1", scores(1, 5, 3), scores(0, 1, 0), true},
+		{"top1", scores(5, 5, 3), scores(0, 1, 0), false}, // the first of two
+		{"top1", scores(nan, 5, 3), scores(0, 1, 0), false},
 	} {
 		rule, err := ParseRule(c.rule)
 		if err != nil || rule.String() != c.rule {
 			t.Fatalf("%s: %v, %v", c.rule, rule, err)
 		}
-		s := set(t, named("x", scores(c.got[:]...)), named("scores", scores(c.want[:]...)))
+		s := set(t, named("x", c.got), named("scores", c.want))
 		r, _, err := run(t.Context(), &echo{model: classifier()}, s, Options{Rule: rule})
 		must(t, err)
 		if (r.Err() == nil) != c.equal || (r.Equal == 1) != c.equal {
 			t.Errorf("%s of %v and %v: %v", c.rule, c.got, c.want, r.Err())
 		}
-		areZeros := c.rule == "exact" && c.got[0] == 0 && !c.equal
-		if next := failure.Next(r.Err()); strings.Contains(next, "zeros") != areZeros {
-			t.Errorf("advice for %v and %v: %s", c.got, c.want, next)
-		}
-		if _, err := json.Marshal(r); err != nil { // NaN has no form
-			t.Error(err)
-		}
-		err = rule.Compare(scores(c.got[:]...), scores(c.want[:]...))
-		if (err == nil) != c.equal || err != nil && failure.Of(err) != failure.WrongAnswer {
-			t.Errorf("two arrays, %s of %v and %v: %v", c.rule, c.got, c.want, err)
-		}
+		areZeros := c.rule == "exact" && c.got.Float(0) == 0 && !c.equal
+		testkit.Equal(t, c, strings.Contains(failure.Next(r.Err()), "zeros"), areZeros)
+		_, err = json.Marshal(r)
+		must(t, err) // NaN has no form
+		testkit.WantErrorIf(t, !c.equal, rule.Compare(c.got, c.want), failure.WrongAnswer)
 	}
 	a, b := scores(1, 2, 3), floats([]int64{3}, 1, 2, 3)
 	wantError(t, (Rule{Abs: 9}).Compare(a, b), failure.WrongAnswer)
@@ -234,9 +222,8 @@ func TestRules(t *testing.T) {
 	for _, text := range []string{
 		"exactly", "abs", "abs=", "abs=-1", "abs=nan", "abs=0", "abs=1,abs=2", "top1,abs=1", ",",
 	} {
-		if r, err := ParseRule(text); failure.Of(err) != failure.Config {
-			t.Errorf("%q: %+v, %v", text, r, err)
-		}
+		_, err := ParseRule(text)
+		wantError(t, err, failure.Config)
 	}
 }
 
@@ -296,9 +283,7 @@ func TestNamesOfArrays(t *testing.T) {
 			t.Errorf("output %d: %v", i, got.Data)
 		}
 	}
-	if name := s.columns[inputKind][0].names[0]; name != "a.npz, sample 0" {
-		t.Errorf("sample %q", name)
-	}
+	testkit.Equal(t, "sample", s.columns[inputKind][0].names[0], "a.npz, sample 0")
 }
 
 // TestWideIntegers compares integers that a float64 does not tell apart.
@@ -339,22 +324,18 @@ func TestErr(t *testing.T) {
 		limit, err := strconv.ParseFloat(fmt.Sprintf("%d.%d", correct/10, correct%10), 64)
 		must(t, err)
 		o := Outputs{Samples: 1000, Classes: 2, Correct: correct, MinAccuracy: limit / 100}
-		if err := o.Err(); err != nil {
-			t.Error(err)
-		}
+		must(t, o.Err())
 		if o.Correct--; correct > 0 && o.Err() == nil {
 			t.Errorf("%d of 1000 are %g %%", o.Correct, limit)
 		}
 	}
 
-	if err := (&Outputs{Samples: 1, Rule: (Rule{}).String()}).Err(); failure.Of(err) != failure.WrongAnswer {
-		t.Error(err)
-	}
+	wantError(t, (&Outputs{Samples: 1, Rule: (Rule{}).String()}).Err(), failure.WrongAnswer)
 }
 
 // TestBadSets: arrays before others of three samples, and what their error and its next step have.
 func TestBadSets(t *testing.T) {
-	for name, c := range map[string]struct {
+	for _, c := range map[string]struct {
 		array ndarray.Named
 		want  []string
 	}{
@@ -388,10 +369,8 @@ func TestBadSets(t *testing.T) {
 		"a numbered batch":   {named("x_0", threeInputs.Array), []string{"holds 3 samples"}},
 		"a gap":              {named("output0_1", scores(1, 2, 3)), []string{"number 0 is expected"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := newSet([]ndarray.Named{c.array, threeInputs}, classifier())
-			wantError(t, err, failure.Config, c.want...)
-		})
+		_, err := newSet([]ndarray.Named{c.array, threeInputs}, classifier())
+		wantError(t, err, failure.Config, c.want...)
 	}
 	_, err := newSet([]ndarray.Named{labels(1)}, classifier())
 	wantError(t, err, failure.Config, "no samples")
@@ -600,8 +579,7 @@ func TestFolderOfNPY(t *testing.T) {
 		must(t, err)
 		npy, err := fs.ReadFile(z, "a.npy")
 		must(t, err)
-		path := filepath.Join(dir, name)
-		writeFile(t, path, string(npy))
+		writeFile(t, filepath.Join(dir, name), string(npy))
 	}
 	one := scores(1, 2, 3)
 	write("named/labels.npy", labels(0, 1, 2).Array)
@@ -650,9 +628,7 @@ func TestFolderOfNPY(t *testing.T) {
 // TestManyClasses: a table of many classes is a list.
 func TestManyClasses(t *testing.T) {
 	r := &Outputs{Classes: 1000, Confusion: []Cell{{3, 3, 9}, {4, 5, 1}, {7, 8, 6}}}
-	if got := r.Table(); !slices.Equal(got, []string{"6 times class 8 in place of 7", "1 times class 5 in place of 4"}) {
-		t.Errorf("%q", got)
-	}
+	testkit.Equal(t, "table", r.Table(), []string{"6 times class 8 in place of 7", "1 times class 5 in place of 4"})
 }
 
 // FuzzReadSet makes sets of arrays with any shape, type and name.

@@ -32,8 +32,7 @@ const relaxVariable = "BOARDSMITH_RELAX_PYTHON"
 func TestRelax(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(testkit.Root(t), "python", "tests", "networks.py")
-	text, err := os.ReadFile(script)
-	must(t, err)
+	text := testkit.ReadFile(t, script)
 	var all []string
 	for _, m := range regexp.MustCompile(`(?m)^def (\w+)\(\) -> onnx.ModelProto:`).FindAllSubmatch(text, -1) {
 		all = append(all, string(m[1]))
@@ -149,8 +148,7 @@ func TestExporter(t *testing.T) {
 
 	var all []string
 	for _, file := range []string{"test_check.py", "test_export.py", "test_lite.py"} {
-		text, err := os.ReadFile(filepath.Join(folder, file))
-		must(t, err)
+		text := testkit.ReadFile(t, filepath.Join(folder, file))
 		for _, m := range regexp.MustCompile(`(?m)^    def (test_\w+)\(`).FindAllSubmatch(text, -1) {
 			all = append(all, string(m[1]))
 		}

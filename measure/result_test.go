@@ -1,15 +1,17 @@
 package measure
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
+)
 
 // TestMargin: the interval of the median is the smallest of 95 %, by the tables of the sign test.
 func TestMargin(t *testing.T) {
 	for n, want := range map[int]int{
 		0: -1, 1: -1, 5: -1, 6: 0, 8: 0, 9: 1, 10: 1, 12: 2, 20: 5, 100: 39, 1000: 468, 1001: 469,
 	} {
-		if got := margin(n); got != want {
-			t.Errorf("%d: %d, want %d", n, got, want)
-		}
+		testkit.Equal(t, n, margin(n), want)
 	}
 }
 
