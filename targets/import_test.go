@@ -180,9 +180,18 @@ func TestImportDirection(t *testing.T) {
 // An arrow is an import, by the lines of the table that the packages belong to.
 type arrow struct{ from, to string }
 
-// TestLibrariesLinkNoEmulatedChips: only a program that imports package emulated links the software for emulated chips.
-func TestLibrariesLinkNoEmulatedChips(t *testing.T) {
-	const chips = module + "/device/emulated/internal/virtualprobe"
+// onlyLinked are packages, and the lines of the table whose packages link them: who imports others, does not.
+var onlyLinked = map[string][]string{
+	module + "/device/emulated/internal/virtualprobe": {"device/emulated", "targets"},
+	"gonum.org/v1/plot":                {"tune/report", "targets"},
+	module + "/internal/testkit/drawn": {"targets/develop"},
+	module + "/targets/develop":        {},
+	"testing":                          {},
+}
+
+// TestLibrariesLinkOnlyTheirs: only a program that imports package emulated links the software for emulated chips, only
+// one that imports package report the charts, and none, as the magefile of a user, links boardsmith's own checks.
+func TestLibrariesLinkOnlyTheirs(t *testing.T) {
 	linked := map[string][]string{}
 	for _, p := range packages(t, "-tags=mage") {
 		linked[p.ImportPath] = p.Deps
@@ -192,10 +201,11 @@ func TestLibrariesLinkNoEmulatedChips(t *testing.T) {
 			continue
 		}
 		of, there := linked[module+"/"+name]
-		links := slices.Contains(of, chips)
-		wanted := name == "device/emulated" || name == "targets"
-		if !there || links != wanted {
-			t.Errorf("package %s (%v) depends on %s: %v, want %v", name, there, chips, links, wanted)
+		for large, users := range onlyLinked {
+			links, wanted := slices.Contains(of, large), slices.Contains(users, name)
+			if !there || links != wanted {
+				t.Errorf("package %s (%v) depends on %s: %v, want %v", name, there, large, links, wanted)
+			}
 		}
 	}
 }

@@ -12,9 +12,7 @@ import (
 	"image/draw"
 	"image/png"
 	"maps"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -50,8 +48,8 @@ func browser(t *testing.T) string {
 func open(t *testing.T, page string, flags ...string) visit {
 	t.Helper()
 	dir := t.TempDir()
-	file, log := filepath.Join(dir, "page.html"), filepath.Join(dir, "net.json")
-	must(t, os.WriteFile(file, []byte(page), 0o600))
+	file, log := dir+"/page.html", dir+"/net.json"
+	testkit.WriteFile(t, file, page)
 	ctx := testkit.Context(t)
 	var dom, said bytes.Buffer
 	cmd := exec.CommandContext(ctx, browser(t), slices.Concat([]string{
@@ -188,9 +186,7 @@ func TestBrowserRendersPage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := checked(t, page.String(), name == "dark", c.flags...)
-			if f.Title != "Tuning runs" {
-				t.Errorf("title %q", f.Title)
-			}
+			testkit.Equal(t, "title", f.Title, "Tuning runs")
 			checkDrawings(t, f, runs, func(series int) string { return rgb(c.tone(tones[series])) })
 		})
 	}
@@ -199,17 +195,13 @@ func TestBrowserRendersPage(t *testing.T) {
 func checkDrawings(t *testing.T, f found, runs []Run, colour func(int) string) {
 	t.Helper()
 	const groups = 2
-	if len(f.Figures) != 4*groups {
-		t.Errorf("%d charts", len(f.Figures))
-	}
+	testkit.Equal(t, "charts", len(f.Figures), 4*groups)
 	for id, d := range f.Figures {
 		if len(d.Label) < 40 || len(d.Texts) < 3 {
 			t.Errorf("%s: text alternative %q, texts %q", id, d.Label, d.Texts)
 		}
 		for _, c := range d.Colours {
-			if c != f.Text {
-				t.Errorf("%s: a text is %s, those of the page are %s", id, c, f.Text)
-			}
+			testkit.Equal(t, id+": a text", c, f.Text)
 		}
 	}
 	expect := func(id, what string, counts map[string]int, series, want int) {
@@ -237,9 +229,8 @@ func checkDrawings(t *testing.T, f found, runs []Run, colour func(int) string) {
 // TestBrowserRendersMeasurements opens the page of measurements in narrow and wide windows, light and dark.
 func TestBrowserRendersMeasurements(t *testing.T) {
 	results, b := measurements()
-	var page strings.Builder
 	x := Measurements{Table: measure.Table{Results: results, Baseline: b}, Wear: []device.DeviceWear{worn()}}
-	must(t, x.WriteHTML(&page))
+	page := written(t, x)
 	type window struct {
 		width int
 		dark  bool
@@ -249,7 +240,7 @@ func TestBrowserRendersMeasurements(t *testing.T) {
 		if w.dark {
 			flags = append(flags, "--blink-settings=preferredColorScheme=0")
 		}
-		if f := checked(t, page.String(), w.dark, flags...); len(f.Figures) != 10 {
+		if f := checked(t, page, w.dark, flags...); len(f.Figures) != 10 {
 			t.Errorf("%+v: %d charts", w, len(f.Figures))
 		}
 	}
@@ -270,12 +261,12 @@ func TestPictures(t *testing.T) {
 	} {
 		var page strings.Builder
 		must(t, (Measurements{Table: measure.Table{Results: p.results}}).WriteHTML(&page))
-		screen := filepath.Join(t.TempDir(), name)
+		screen := t.TempDir() + "/" + name
 		open(t, page.String(), append(p.flags, "--hide-scrollbars", "--screenshot="+screen,
 			fmt.Sprintf("--window-size=%d,%d", p.width, p.height))...)
 		picture, err := png.Decode(bytes.NewReader(readFile(t, screen)))
 		must(t, err)
-		file := filepath.Join("..", "..", "docs", name)
+		file := "../../docs/" + name
 		if *update {
 			var small bytes.Buffer
 			encoder := png.Encoder{CompressionLevel: png.BestCompression}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/measure"
 )
 
@@ -41,29 +42,26 @@ func measurements() ([]*measure.Result, *measure.Baseline) {
 	return append(all, lost, stopped), b
 }
 
+// written returns a page of measurements.
+func written(t *testing.T, x Measurements) string {
+	t.Helper()
+	var page strings.Builder
+	must(t, x.WriteHTML(&page))
+	return page.String()
+}
+
 // TestMeasurements parses the page of measurements: it has the charts, what differs from the baseline, failures, and
 // nothing of a name as markup.
 func TestMeasurements(t *testing.T) {
 	results, b := measurements()
-	var page strings.Builder
 	x := Measurements{Table: measure.Table{Results: results, Baseline: b}, Wear: []device.DeviceWear{worn()}}
-	must(t, x.WriteHTML(&page))
-	text := page.String()
-	for _, id := range []string{"pareto", "parts-1", "regions-2", "operators-3", "wear-1"} {
-		if !strings.Contains(text, `<figure id="`+id+`">`) {
-			t.Errorf("no figure %s", id)
-		}
-	}
-	for _, want := range []string{
+	text := written(t, x)
+	testkit.WantText(t, text, `<figure id="pareto">`, `<figure id="parts-1">`, `<figure id="regions-2">`,
+		`<figure id="operators-3">`, `<figure id="wear-1">`,
 		"900 → 1,000 (&#43;11.11 %)", "above the limit of &#43;0 %", "Before: flash 900 bytes", "25.0 % of 4,096 bytes",
 		"<h2>Not measured</h2>", "main 60\n└ run ", "<h3>y on b", "<pre>run\n└ conv at model/lib.c:7 ",
 		`<th scope="col" class="number">flash</th>`, `<td data-head="flash" class="number">77</td>`,
-		"<li>stack may be more: a call through a pointer</li>", "<li>the options differ: none, not operator_opt=Os</li>",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the page lacks %s", want)
-		}
-	}
+		"<li>stack may be more: a call through a pointer</li>", "<li>the options differ: none, not operator_opt=Os</li>")
 	if strings.Contains(text, hostile) || strings.Contains(text, "<script") {
 		t.Error("a name is markup")
 	}
@@ -73,18 +71,17 @@ func TestMeasurements(t *testing.T) {
 		}
 	}
 	checkElements(t, text)
-	page.Reset()
-	if err := (Measurements{Table: measure.Table{Results: results[:1]}}).WriteHTML(&page); err != nil ||
-		!strings.Contains(page.String(), "fewer than two results") || strings.Contains(page.String(), "Before:") {
-		t.Errorf("%v\n%s", err, page.String())
+	text = written(t, Measurements{Table: measure.Table{Results: results[:1]}})
+	testkit.WantText(t, text, "fewer than two results")
+	if strings.Contains(text, "Before:") {
+		t.Error("what differs from no baseline")
 	}
-	page.Reset()
 	built := *results[0]
 	built.Cost, built.Operators = measure.Cost{}, nil
-	x = Measurements{Title: "Build", Table: measure.Table{Results: []*measure.Result{&built}}}
-	if err := x.WriteHTML(&page); err != nil || strings.Contains(page.String(), "pareto") ||
-		!strings.Contains(page.String(), "<h1>Build</h1>") || !strings.Contains(page.String(), "parts-1") {
-		t.Errorf("%v\n%s", err, page.String())
+	text = written(t, Measurements{Title: "Build", Table: measure.Table{Results: []*measure.Result{&built}}})
+	testkit.WantText(t, text, "<h1>Build</h1>", "parts-1")
+	if strings.Contains(text, "pareto") {
+		t.Error("costs of what was only built")
 	}
 }
 
@@ -119,11 +116,7 @@ func TestRunPage(t *testing.T) {
 	r.Wear = []device.DeviceWear{worn()}
 	var page strings.Builder
 	must(t, WriteHTML(&page, r))
-	for _, want := range []string{`<figure id="sizes-1">`, `<figure id="wear-1">`, "both faster and smaller"} {
-		if !strings.Contains(page.String(), want) {
-			t.Errorf("the page lacks %s", want)
-		}
-	}
+	testkit.WantText(t, page.String(), `<figure id="sizes-1">`, `<figure id="wear-1">`, "both faster and smaller")
 	checkElements(t, page.String())
 }
 
@@ -131,9 +124,8 @@ func TestRunPage(t *testing.T) {
 func TestFront(t *testing.T) {
 	dots := []dot{{3, 10, "c"}, {1, 30, "a"}, {2, 30, "larger"}, {2, 20, "b"}, {4, 10, "slower"}}
 	var f figure
-	if f.addFront(0, "front", dots); f.Words != "front: a, b, c. " {
-		t.Error(f.Words)
-	}
+	f.addFront(0, "front", dots)
+	testkit.Equal(t, "words", f.Words, "front: a, b, c. ")
 }
 
 // checkElements checks that elements are closed in their order, and that no attribute can load anything.
@@ -174,10 +166,7 @@ func TestLargestParts(t *testing.T) {
 	for i := range len(tones) + 2 {
 		all = append(all, fit.Share{Name: fmt.Sprint(i), Flash: int64(i)})
 	}
-	if got := strings.Join(largestParts([]*measure.Result{{Parts: all}}), " "); got != "7 6 5 4 3 "+otherParts {
-		t.Error(got)
-	}
-	if got := strings.Join(largestParts([]*measure.Result{{Parts: all[:2]}, {Parts: all[2:3]}}), " "); got != "2 1 0" {
-		t.Error(got)
-	}
+	testkit.Equal(t, "parts", strings.Join(largestParts([]*measure.Result{{Parts: all}}), " "), "7 6 5 4 3 "+otherParts)
+	two := largestParts([]*measure.Result{{Parts: all[:2]}, {Parts: all[2:3]}})
+	testkit.Equal(t, "parts of two", two, []string{"2", "1", "0"})
 }

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"flag"
 	"math"
-	"os/exec"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,7 +28,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name)
+	path := "testdata/" + name
 	if *update {
 		writeFile(t, path, got)
 	}
@@ -62,9 +59,8 @@ func TestTableIsGolden(t *testing.T) {
 		})
 	}
 	var b strings.Builder
-	if err := (Run{}).WriteTable(&b, 5); err != nil || b.String() != "no results\n" {
-		t.Errorf("without results: %q, %v", b.String(), err)
-	}
+	must(t, (Run{}).WriteTable(&b, 5))
+	testkit.Equal(t, "without results", b.String(), "no results\n")
 }
 
 func TestCSVIsGolden(t *testing.T) {
@@ -76,30 +72,16 @@ func TestCSVIsGolden(t *testing.T) {
 // TestIntervalOfOneSample: there is none.
 func TestIntervalOfOneSample(t *testing.T) {
 	for n, want := range map[int]string{1: "", 2: "3"} {
-		if text := csvRow(tune.Result{Time: &rpc.Stats{N: n, Low: 3}})[11]; text != want {
-			t.Errorf("%d samples: %q", n, text)
-		}
+		testkit.Equal(t, n, csvRow(tune.Result{Time: &rpc.Stats{N: n, Low: 3}})[11], want)
 	}
 }
 
 // TestColumnsAreDocumented: docs/tuning.md has a row for each column.
 func TestColumnsAreDocumented(t *testing.T) {
-	doc := readFile(t, filepath.Join("..", "..", "docs", "tuning.md"))
+	doc := readFile(t, "../../docs/tuning.md")
 	for _, c := range columns {
 		if !regexp.MustCompile("(?m)^\\| .*`" + c + "`.* \\|").Match(doc) {
 			t.Errorf("docs/tuning.md does not describe column %s", c)
-		}
-	}
-}
-
-// TestTuneLinksNoCharts: a program that imports package tune alone is not larger by the library for charts.
-func TestTuneLinksNoCharts(t *testing.T) {
-	const charts = "gonum.org/v1/plot"
-	for name, want := range map[string]bool{"tune": false, "tune/report": true} {
-		out, err := exec.Command("go", "list", "-deps", "github.com/boardsmith/boardsmith/"+name).Output()
-		must(t, err)
-		if got := slices.Contains(strings.Fields(string(out)), charts); got != want {
-			t.Errorf("package %s depends on %s: %v, want %v", name, charts, got, want)
 		}
 	}
 }
@@ -138,9 +120,7 @@ func TestShortestTimeHasFourDigits(t *testing.T) {
 		{0, "0.000 ns"},
 	} {
 		u := unitFor(c.seconds)
-		if got := u.text(c.seconds) + " " + u.name; got != c.want {
-			t.Errorf("%v s is %s, want %s", c.seconds, got, c.want)
-		}
+		testkit.Equal(t, c.seconds, u.text(c.seconds)+" "+u.name, c.want)
 	}
 }
 
@@ -156,9 +136,7 @@ func TestWorkExcludesPauses(t *testing.T) {
 		t.Errorf("%v, in total %v", w, w.total())
 	}
 	for moment, want := range map[int]int{-1: 0, 0: 0, 3: 3, 12: 12, 50: 12, 100: 12, 103: 15, 105: 17, 200: 17} {
-		if got := w.until(at(moment)); got != time.Duration(want)*time.Second {
-			t.Errorf("until %d s: %v, want %d s", moment, got, want)
-		}
+		testkit.Equal(t, moment, w.until(at(moment)), time.Duration(want)*time.Second)
 	}
 	if w := workOf(nil); w.total() != 0 || w.until(day) != 0 {
 		t.Errorf("a run without results has worked %v", w.total())

@@ -89,9 +89,7 @@ func drain(t *testing.T, p Proposer) []Config {
 		all = append(all, c)
 		p.Report(c, float64(len(c.String())), len(all)%5 != 0)
 	}
-	if err := p.Err(); err != nil {
-		t.Error(err)
-	}
+	must(t, p.Err())
 	return all
 }
 
@@ -145,9 +143,7 @@ func TestReportedConfigurationsAreNotProposed(t *testing.T) {
 		for _, c := range all[:len(all)/2] {
 			p.Report(c, 1, true)
 		}
-		if rest := drain(t, p); len(rest) != len(all)-len(all)/2 {
-			t.Errorf("%s: %d of %d were told, %d are proposed", name, len(all)/2, len(all), len(rest))
-		}
+		testkit.Equal(t, name, len(drain(t, p)), len(all)-len(all)/2)
 	}
 	defer func() {
 		if recover() == nil {
@@ -160,30 +156,26 @@ func TestReportedConfigurationsAreNotProposed(t *testing.T) {
 func TestGoroutinesGetDifferentProposals(t *testing.T) {
 	s := spaces(t)["matmul"]
 	for name, p := range proposers(s) {
-		t.Run(name, func(t *testing.T) {
-			var mu sync.Mutex
-			seen := map[Config]bool{}
-			var done sync.WaitGroup
-			for range 8 {
-				done.Go(func() {
-					for range 100 {
-						c, ok := p.Next()
-						if !ok {
-							t.Errorf("%s: nothing was proposed: %v", name, p.Err())
-							return
-						}
-						p.Report(c, float64(c.Indices()[1]), true)
-						mu.Lock()
-						seen[c] = true
-						mu.Unlock()
+		var mu sync.Mutex
+		seen := map[Config]bool{}
+		var done sync.WaitGroup
+		for range 8 {
+			done.Go(func() {
+				for range 100 {
+					c, ok := p.Next()
+					if !ok {
+						t.Errorf("%s: nothing was proposed: %v", name, p.Err())
+						continue
 					}
-				})
-			}
-			done.Wait()
-			if len(seen) != 800 {
-				t.Errorf("%s: %d different configurations in 800 proposals", name, len(seen))
-			}
-		})
+					p.Report(c, float64(c.Indices()[1]), true)
+					mu.Lock()
+					seen[c] = true
+					mu.Unlock()
+				}
+			})
+		}
+		done.Wait()
+		testkit.Equal(t, name, len(seen), 800)
 	}
 }
 
@@ -261,9 +253,7 @@ const million3 = `
 
 func TestHugeSpaces(t *testing.T) {
 	s := parse(t, million3, "")
-	if s.Size().String() != "1000000000000000000" {
-		t.Errorf("size %v", s.Size())
-	}
+	testkit.Equal(t, "size", s.Size().String(), "1000000000000000000")
 	for name, p := range proposers(s) {
 		for range 1000 {
 			c, ok := p.Next()
@@ -289,20 +279,18 @@ func TestSearchGivesUp(t *testing.T) {
 			`no configuration was found among 81 combinations; most were rejected by the constraint "b % 2 == 1 && b % 2 == 0"`,
 		},
 	} {
-		t.Run(c.want, func(t *testing.T) {
-			s := parse(t, c.knobs, c.constraints)
-			for kind, p := range proposers(s) {
-				if got, ok := p.Next(); ok {
-					t.Errorf("%s proposes %v", kind, got)
-				}
-				err := p.Err()
-				var fe *jsonfile.Error
-				if !errors.As(err, &fe) || fe.Line != s.constraints[1].line || fe.Err.Error() != c.want ||
-					failure.Of(err) != failure.Config || failure.Next(err) == "" {
-					t.Errorf("%s: got  %v\nwant %s", kind, err, c.want)
-				}
+		s := parse(t, c.knobs, c.constraints)
+		for kind, p := range proposers(s) {
+			if got, ok := p.Next(); ok {
+				t.Errorf("%s proposes %v", kind, got)
 			}
-		})
+			err := p.Err()
+			var fe *jsonfile.Error
+			if !errors.As(err, &fe) || fe.Line != s.constraints[1].line || fe.Err.Error() != c.want ||
+				failure.Of(err) != failure.Config || failure.Next(err) == "" {
+				t.Errorf("%s: got  %v\nwant %s", kind, err, c.want)
+			}
+		}
 	}
 }
 
@@ -311,9 +299,7 @@ func TestFewInALargeSpace(t *testing.T) {
 	const knobs = `{"name": "a", "range": {"from": 1, "to": 512}}, {"name": "b", "range": {"from": 1, "to": 512}}`
 	s := parse(t, knobs, `"a * b == 512", "a <= b"`)
 	for name, p := range proposers(s) {
-		if got := drain(t, p); len(got) != 5 {
-			t.Errorf("%s proposes %v", name, got)
-		}
+		testkit.Equal(t, name, len(drain(t, p)), 5)
 	}
 }
 
@@ -342,7 +328,8 @@ func TestConfigs(t *testing.T) {
 
 // TestIDs: an ID changes with all that could change a result, and with nothing else.
 func TestIDs(t *testing.T) {
-	const text = `{"kernel": ["k.c"], "entry": "f", "args": [{"dtype": "int8", "shape": [4], "data": {"file": "a.npz", "array": "a"}}], "knobs": [{"name": "a", "define": [1, 2]}]}`
+	const args = `"args": [{"dtype": "int8", "shape": [4], "data": {"file": "a.npz", "array": "a"}}], `
+	const text = `{"kernel": ["k.c"], "entry": "f", ` + args + `"knobs": [{"name": "a", "define": [1, 2]}]}`
 	id := func(text, kernel string, first byte) string {
 		dir := t.TempDir()
 		testkit.WriteFiles(t, dir, map[string]string{"k.c": kernel, "k2.c": kernel})
@@ -353,8 +340,8 @@ func TestIDs(t *testing.T) {
 		if strings.Contains(text, "[2, 2]") {
 			a.Shape = []int64{2, 2}
 		}
-		must(t, ndarray.WriteNPZ(filepath.Join(dir, "a.npz"), []ndarray.Named{{Name: "a", Array: a}}))
-		s, err := parseFile([]byte(text), filepath.Join(dir, "s.json"))
+		must(t, ndarray.WriteNPZ(dir+"/a.npz", []ndarray.Named{{Name: "a", Array: a}}))
+		s, err := parseFile([]byte(text), dir+"/s.json")
 		must(t, err)
 		for _, c := range everything(s) {
 			if c.String() == "a=2" {
@@ -365,28 +352,24 @@ func TestIDs(t *testing.T) {
 		return ""
 	}
 	want := id(text, "x", 0)
-	if want != "1aac4b2ceb444df9" {
-		t.Errorf("the ID is %s: results of earlier versions are no longer found", want)
-	}
+	testkit.Equal(t, "the ID in results of earlier versions", want, "1aac4b2ceb444df9")
+	with := func(from, to string) string { return id(strings.Replace(text, from, to, 1), "x", 0) }
 	for _, same := range []string{
-		strings.Replace(text, "[1, 2]", "[0, 2, 1]", 1),
-		strings.Replace(text, `"define": [1, 2]`, `"range": {"from": 0, "to": 9}`, 1),
-		strings.TrimSuffix(text, "}") + `, "constraints": ["a > 1"]}`,
+		with("[1, 2]", "[0, 2, 1]"), with(`"define": [1, 2]`, `"range": {"from": 0, "to": 9}`),
+		with(`"knobs"`, `"constraints": ["a > 1"], "knobs"`),
 	} {
-		if got := id(same, "x", 0); got != want {
-			t.Errorf("%s: the ID is %s, not %s", same, got, want)
-		}
+		testkit.Equal(t, "ID", same, want)
 	}
 	others := map[string]string{
 		"kernel": id(text, "x2", 0), "data": id(text, "x", 1),
-		"entry":   id(strings.Replace(text, `"f"`, `"g"`, 1), "x", 0),
-		"file":    id(strings.Replace(text, `k.c`, `k2.c`, 1), "x", 0),
-		"shape":   id(strings.Replace(text, `[4]`, `[2, 2]`, 1), "x", 0),
-		"dtype":   id(strings.Replace(text, `int8`, `uint8`, 1), "x", 0),
-		"no args": id(regexp.MustCompile(`"args": \[.*\], `).ReplaceAllString(text, ""), "x", 0),
-		"as want": id(strings.Replace(text, `"data"`, `"want"`, 1), "x", 0),
-		"seed":    id(strings.Replace(text, `"data": {"file": "a.npz", "array": "a"}`, `"seed": 0`, 1), "x", 0),
-		"no data": id(strings.Replace(text, `, "data": {"file": "a.npz", "array": "a"}`, ``, 1), "x", 0),
+		"entry":   with(`"f"`, `"g"`),
+		"file":    with(`k.c`, `k2.c`),
+		"shape":   with(`[4]`, `[2, 2]`),
+		"dtype":   with(`int8`, `uint8`),
+		"no args": with(args, ""),
+		"as want": with(`"data"`, `"want"`),
+		"seed":    with(`"data": {"file": "a.npz", "array": "a"}`, `"seed": 0`),
+		"no data": with(`, "data": {"file": "a.npz", "array": "a"}`, ``),
 	}
 	changed := map[string]string{want: "nothing"}
 	for what, got := range others {
@@ -401,6 +384,12 @@ func TestBadFiles(t *testing.T) {
 	const head = `{"kernel": ["matmul.c"], "entry": "f", `
 	const one = `"knobs": [{"name": "a", "define": [1]}],`
 	knob := func(text string) string { return head + "\n\"knobs\": [\n{" + text + "}]}" }
+	constraint := func(text string) string {
+		return head + `
+"knobs": [{"name": "a", "range": {"from": 1, "to": 9}}, {"name": "b", "define": [1, "x"]}, {"name": "f", "flags": [[]]}],
+"constraints": ["a > 1",
+"` + text + `"]}`
+	}
 	for _, c := range []struct{ text, want string }{
 		{head + "\n\"knob\": []}", `x.json:2: field "knob" is not known; did you mean "knobs"?`},
 		{
@@ -459,6 +448,9 @@ func TestBadFiles(t *testing.T) {
 			knob(`"name": "a", "range": {"from": -9223372036854775808, "to": 9223372036854775807}`),
 			`the range has more than 1048576 values`,
 		},
+		{constraint(`A > 3`), `x.json:4: constraints[1]: "A > 3": knob "A" is not known; did you mean "a"?`},
+		{constraint(`b == 1`), `x.json:4: constraints[1]: "b == 1": knob b is not a number in all its values`},
+		{constraint(`f == 1`), `knob f is not a number in all its values`},
 	} {
 		checkBad(t, c.text, c.want)
 	}
@@ -471,19 +463,6 @@ func knobs(n int) string {
 		all = append(all, fmt.Sprintf(`{"name": "k%d", "define": [1]}`, k))
 	}
 	return strings.Join(all, ",")
-}
-
-func TestBadConstraintsInFiles(t *testing.T) {
-	for _, c := range []struct{ text, want string }{
-		{`A > 3`, `x.json:4: constraints[1]: "A > 3": knob "A" is not known; did you mean "a"?`},
-		{`b == 1`, `x.json:4: constraints[1]: "b == 1": knob b is not a number in all its values`},
-		{`f == 1`, `knob f is not a number in all its values`},
-	} {
-		checkBad(t, `{"kernel": ["matmul.c"], "entry": "f",
-"knobs": [{"name": "a", "range": {"from": 1, "to": 9}}, {"name": "b", "define": [1, "x"]}, {"name": "f", "flags": [[]]}],
-"constraints": ["a > 1",
-"`+c.text+`"]}`, c.want)
-	}
 }
 
 func TestBadArgs(t *testing.T) {
@@ -518,7 +497,7 @@ func TestBadArgs(t *testing.T) {
 
 func TestLargeArgumentIsRejected(t *testing.T) {
 	dir := t.TempDir()
-	file := filepath.Join(dir, "a.npy")
+	file := dir + "/a.npy"
 	writeFile(t, file, "")
 	must(t, os.Truncate(file, maxDataBytes+1))
 	checkBad(t, fmt.Sprintf(`{"kernel": ["matmul.c"], "entry": "f", "knobs": [{"name": "a", "define": [1]}],
@@ -528,16 +507,16 @@ func TestLargeArgumentIsRejected(t *testing.T) {
 func checkBad(t *testing.T, text, want string) {
 	t.Helper()
 	_, err := parseFile([]byte(text), "testdata/x.json")
-	var fe *jsonfile.Error
-	if !errors.As(err, &fe) || !strings.Contains(err.Error(), want) || failure.Of(err) != failure.Config {
-		t.Errorf("%.200s:\ngot  %v\nwant %s", text, err, want)
+	wantError(t, err, failure.Config, want)
+	if !errors.As(err, new(*jsonfile.Error)) {
+		t.Errorf("%.200s: %v", text, err)
 	}
 }
 
 func TestRead(t *testing.T) {
 	_, err := Read("testdata/missing.json")
 	wantError(t, err, failure.Config)
-	big := filepath.Join(t.TempDir(), "big.json")
+	big := t.TempDir() + "/big.json"
 	writeFile(t, big, string(make([]byte, maxFileBytes+1)))
 	_, err = Read(big)
 	wantError(t, err, "", "is larger than 1 MiB")
@@ -561,14 +540,10 @@ func TestDocumentedFormat(t *testing.T) {
 	page := testkit.ReadFile(t, "../../docs/tuning.md")
 	const example = "../../examples/tune-matmul/kernel/matmul.json"
 	file := testkit.ReadFile(t, example)
-	if !strings.Contains(string(page), "```json\n"+string(file)+"```") {
-		t.Error("the example of docs/tuning.md is not " + example)
-	}
+	testkit.WantText(t, string(page), "```json\n"+string(file)+"```")
 	source := testkit.ReadFile(t, "parse.go")
 	for _, field := range regexp.MustCompile(`json:"(\w+)`).FindAllStringSubmatch(string(source), -1) {
-		if !strings.Contains(string(page), "`"+field[1]+"`") {
-			t.Errorf("docs/tuning.md does not list %s", field[1])
-		}
+		testkit.WantText(t, string(page), "`"+field[1]+"`")
 	}
 }
 
