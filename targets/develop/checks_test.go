@@ -1,8 +1,9 @@
 package develop
 
 import (
-	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // On a fresh computer, go lists its downloads on standard error. No check may fail because of that.
@@ -18,9 +19,7 @@ func TestSilentCheck(t *testing.T) {
 	} {
 		r := inFolder(t.TempDir())
 		_, err := r.runCheck(t.Context(), check{argv: []string{"sh", "-c", c.script}, silent: true}, nil)
-		if (err != nil) != c.fails {
-			t.Errorf("%s: %v", c.script, err)
-		}
+		testkit.WantErrorIf(t, c.fails, err, "")
 	}
 }
 
@@ -28,7 +27,6 @@ func TestSilentCheck(t *testing.T) {
 func TestCheckSays(t *testing.T) {
 	r := inFolder(t.TempDir())
 	printed, err := r.runCheck(t.Context(), check{argv: []string{"sh", "-c", "echo out; echo err >&2; exit 1"}}, nil)
-	if err == nil || !strings.Contains(string(printed), "out") || !strings.Contains(string(printed), "err") {
-		t.Errorf("printed %q, %v", printed, err)
-	}
+	testkit.WantError(t, err, "")
+	testkit.WantText(t, string(printed), "out", "err")
 }

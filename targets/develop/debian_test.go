@@ -43,7 +43,7 @@ func inSystem(t *testing.T, line func(string), commands ...string) (dir string, 
 	}
 	dir, tools := t.TempDir(), t.TempDir()
 	testkit.WriteProgram(t, filepath.Join(tools, "debootstrap"), fakeDebootstrap)
-	script, err := filepath.Abs(filepath.Join("..", "..", "tools", "debian.sh"))
+	script, err := filepath.Abs("../../tools/debian.sh")
 	testkit.Must(t, err)
 	return dir, command.Command{
 		Path: "/bin/sh", Args: append([]string{script, "bookworm"}, commands...), Out: line, Err: line,

@@ -36,7 +36,7 @@ func copyOf(t *testing.T, dir string, names ...string) {
 // TestOwnTargets checks that boardsmith's own magefile has the targets of users and of developers, each with one line
 // of help.
 func TestOwnTargets(t *testing.T) {
-	root := filepath.Join("..", "..")
+	root := "../.."
 	info, err := parse.PrimaryPackage("go", root, []string{"magefile.go"}, false)
 	testkit.Must(t, err)
 	help := map[string]string{}

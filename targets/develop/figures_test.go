@@ -33,15 +33,10 @@ func TestFigures(t *testing.T) {
 	t.Parallel()
 	page, err := figuresPage("abc", "0.5", runtimeRows, allSpeeds(), []string{"| board |\n", "| archive |\n"})
 	testkit.Must(t, err)
-	for _, want := range []string{
+	testkit.WantText(t, page,
 		"| commit | abc |\n", "load before the run: 0.5 |\n",
 		"|---|--:|--:|\n| image, bytes | 9496 | 29184 |\n| CopyToRemote, by 1 | 31.27 | 309.5 |\n\n",
-		"| archive to open session, nothing cached | 1.234 s |\n", "\n| board |\n\n", "\n| archive |\n\n",
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("no %q in\n%s", want, page)
-		}
-	}
+		"| archive to open session, nothing cached | 1.234 s |\n", "\n| board |\n\n", "\n| archive |\n\n")
 	if strings.Contains(page, "framing") || strings.Contains(page, "%!") {
 		t.Error(page)
 	}

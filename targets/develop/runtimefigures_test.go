@@ -23,7 +23,7 @@ func TestFiguresOfAnotherCompiler(t *testing.T) {
 		text := "#!/bin/sh\n[ \"$1\" != -dumpversion ] || exec echo 99.1\nexec arm-none-eabi-" + program + " \"$@\"\n"
 		testkit.WriteProgram(t, filepath.Join(dir, program), text)
 	}
-	cmd := exec.Command("sh", filepath.Join("..", "..", "crt", "measure", "measure.sh"), filepath.Join(dir, "build"))
+	cmd := exec.Command("sh", "../../crt/measure/measure.sh", filepath.Join(dir, "build"))
 	cmd.Env = append(os.Environ(), "MEASURE_CC="+filepath.Join(dir, "gcc"))
 	out, err := cmd.CombinedOutput()
 	if err != nil || !regexp.MustCompile(`(?m)^image, bytes +[0-9]+ +10625 +8500 `).Match(out) {

@@ -1,8 +1,9 @@
 package accept
 
 import (
-	"slices"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 func TestGaps(t *testing.T) {
@@ -19,9 +20,7 @@ func TestGaps(t *testing.T) {
 		{[]block{{"", 0x1010, 0xFE0}}, nil}, // too small to be worth it
 		{[]block{{"", 0x1000, 0x800}, {"", 0x1100, 0x100}}, []block{{"ram", 0x1800, 0x800}}},
 	} {
-		if got := gaps(whole, c.used); !slices.Equal(got, c.want) {
-			t.Errorf("%v: %v, want %v", c.used, got, c.want)
-		}
+		testkit.Equal(t, c.used, gaps(whole, c.used), c.want)
 	}
 }
 
@@ -36,9 +35,7 @@ func TestPieces(t *testing.T) {
 			}
 			at = p.end()
 		}
-		if at != b.end() {
-			t.Errorf("%v: pieces end at %#x", b, at)
-		}
+		testkit.Equal(t, b, at, b.end())
 		list := corners([]block{b})
 		if list[0].start != b.start || list[len(list)-1].end() != b.end() {
 			t.Errorf("%v: %v", b, list)

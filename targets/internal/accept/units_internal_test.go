@@ -43,9 +43,7 @@ func TestUnitArchives(t *testing.T) {
 				}
 			}
 		}
-		if found != 2 {
-			t.Errorf("%s: %d of 2 files", name, found)
-		}
+		testkit.Equal(t, name+": files", found, 2)
 	}
 }
 

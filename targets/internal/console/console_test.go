@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,9 +38,7 @@ func TestProgress(t *testing.T) {
 		time.Sleep(quiet + 300*time.Millisecond)
 		c.endProgress()
 		c.Update("ended", 1, 2)
-		if got := printed.String(); got != "boardsmith: long: 4 of 10, 1 s\n" {
-			t.Errorf("printed %q", got)
-		}
+		testkit.Equal(t, "printed", printed.String(), "boardsmith: long: 4 of 10, 1 s\n")
 	})
 }
 
@@ -49,9 +48,7 @@ func TestNarrowTable(t *testing.T) {
 	const wide, narrow = "board        flash  outputs\nhost        30,925  exact\nmps2_an386   fault",
 		"board    host\nflash    30,925\noutputs  exact\n\nboard  mps2_an386\nflash  fault\n"
 	for columns, want := range map[int]string{27: wide, 26: narrow} {
-		if got := strings.Join(tableLines(rows, []int{1}, columns), "\n"); got != want {
-			t.Errorf("%d columns: %q", columns, got)
-		}
+		testkit.Equal(t, columns, strings.Join(tableLines(rows, []int{1}, columns), "\n"), want)
 	}
 }
 
@@ -153,9 +150,7 @@ func TestSwitches(t *testing.T) {
 	for value, want := range map[string]bool{
 		"": false, "0": false, "no": false, "No": false, "off": false, "FALSE": false, "1": true, "yes": true, "2": true,
 	} {
-		if got := IsOn(value); got != want {
-			t.Errorf("VERBOSE=%s is on: %v, want %v", value, got, want)
-		}
+		testkit.Equal(t, value, IsOn(value), want)
 	}
 }
 
@@ -176,35 +171,45 @@ func TestToolEnv(t *testing.T) {
 }
 
 // TestNames: a variable that resembles one of the running target's is an error, a note if that one is set, too, and
-// nothing if the target does not read it. What other programs set resembles none.
+// nothing if the target does not read it. What other programs set resembles none. What a magefile's own target reads is
+// its own: beside it, such a variable is at most a note, which is printed once.
 func TestNames(t *testing.T) {
-	for _, c := range []struct{ step, environ, env, want, note string }{
-		{"build", "MODLE=a.tar", "", `MODLE is no variable of build, which reads MODEL`, ""},
-		{"build", "MODLE=a.tar", "MODEL", "", "boardsmith: note: MODLE resembles MODEL, and has no effect on %s\n"},
-		{"measure", "MODELS=a.tar", "", "which reads MODEL", ""},
-		{"build", "BORD=host", "", "", "boardsmith: note: BORD resembles BOARD, and has no effect on %s\n"},
-		{"build", "MODE=fast", "", "", ""},
-		{"run", "RACE=1 MAGE=mage", "", "", ""},
-		{"build", "board=host", "", "", "boardsmith: note: board resembles BOARD, and has no effect on %s\n"},
-		{"build", "MODEM=/dev/ttyS0", "", "", "boardsmith: note: MODEM resembles MODEL, and has no effect on %s\n"},
-		{"flash", "TARGETS=all", "", "", "boardsmith: note: TARGETS resembles TARGET, and has no effect on %s\n"},
-		{"tune", "PROPSER=grid", "", "which reads PROPOSER", ""},
-		{"build", "PROPSER=grid", "", "", ""},
-		{"boards", "MODLE=a.tar", "", "", ""},
-		{"boards", "BOARDSMITH_PAHT=a", "", "which reads BOARDSMITH_PATH", ""},
-		{"build", "MODLE=", "", "", ""},
-		{"build", "MODEL=a.tar BOARD=host TEST=1 HOME=/h RAM=1", "MODEL", "", ""},
+	for _, c := range []struct{ steps, args, environ, env, want, note string }{
+		{"build", "", "MODLE=a.tar", "", `MODLE is no variable of build, which reads MODEL`, ""},
+		{"build", "", "MODLE=a.tar", "MODEL", "", "boardsmith: note: MODLE resembles MODEL, and has no effect on %s\n"},
+		{"measure", "", "MODELS=a.tar", "", "which reads MODEL", ""},
+		{"build", "", "BORD=host", "", "", "boardsmith: note: BORD resembles BOARD, and has no effect on %s\n"},
+		{"build", "", "MODE=fast", "", "", ""},
+		{"run", "", "RACE=1 MAGE=mage", "", "", ""},
+		{"build", "", "board=host", "", "", "boardsmith: note: board resembles BOARD, and has no effect on %s\n"},
+		{"build", "", "MODEM=/dev/ttyS0", "", "", "boardsmith: note: MODEM resembles MODEL, and has no effect on %s\n"},
+		{"flash", "", "TARGETS=all", "", "", "boardsmith: note: TARGETS resembles TARGET, and has no effect on %s\n"},
+		{"tune", "", "PROPSER=grid", "", "which reads PROPOSER", ""},
+		{"build", "", "PROPSER=grid", "", "", ""},
+		{"boards", "", "MODLE=a.tar", "", "", ""},
+		{"boards", "", "BOARDSMITH_PAHT=a", "", "which reads BOARDSMITH_PATH", ""},
+		{"build", "", "MODLE=", "", "", ""},
+		{"build", "", "MODEL=a.tar BOARD=host TEST=1 HOME=/h RAM=1", "MODEL", "", ""},
+		{"build flash", "all", "MODELS=a.tar", "", "", ""},
+		{
+			"build flash", "all build flash", "MODELS=a.tar", "", "",
+			"boardsmith: note: MODELS resembles MODEL, and has no effect on %s\n",
+		},
+		{"build flash", "build flash", "MODELS=a.tar", "", "MODELS is no variable of build, which reads MODEL", ""},
 	} {
 		var out bytes.Buffer
 		console := New(testkit.Environment(c.env+"=set"), &out, &out)
-		console.step, console.environ = c.step, func() []string { return strings.Fields(c.environ) }
-		console.args = []string{"-v", c.step}
-		err := console.checkNames()
-		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) ||
-			failure.Of(err) != failure.Config || !strings.HasPrefix(failure.Next(err), "did you mean ")) ||
-			out.String() != strings.Replace(c.note, "%s", c.step, 1) {
-			t.Errorf("%+v: %v, %q", c, err, out.String())
+		console.environ = func() []string { return strings.Fields(c.environ) }
+		console.args = strings.Fields(cmp.Or(c.args, "-v "+c.steps))
+		steps := strings.Fields(c.steps)
+		var err error
+		for _, console.step = range steps {
+			if err == nil {
+				err = console.checkNames()
+			}
 		}
+		testkit.WantErrorIf(t, c.want != "", err, failure.Config, c.want, "did you mean ")
+		testkit.Equal(t, c, out.String(), strings.Replace(c.note, "%s", steps[0], 1))
 	}
 }
 
@@ -250,32 +255,6 @@ func TestForms(t *testing.T) {
 		if (got == c.value) != c.ours || got != "" && !c.ours ||
 			strings.Count(out.String(), c.name+"="+c.value+" has no effect") != map[bool]int{true: 1}[c.noted] {
 			t.Errorf("%+v: %q, printed %q", c, got, out.String())
-		}
-	}
-}
-
-// TestOwnTargets: what a magefile's own target reads is its own: a variable that resembles one of ours is none of a
-// target that it calls, and at most a note beside it. A note is printed once.
-func TestOwnTargets(t *testing.T) {
-	for _, c := range []struct {
-		args, want, note string
-	}{
-		{"all", "", ""},
-		{"all build", "", "boardsmith: note: MODELS resembles MODEL, and has no effect on build\n"},
-		{"build flash", "MODELS is no variable of build, which reads MODEL", ""},
-	} {
-		var out bytes.Buffer
-		console := New(testkit.Environment(), &out, &out)
-		console.environ = func() []string { return []string{"MODELS=a.tar"} }
-		console.args = strings.Fields(c.args)
-		var err error
-		for _, console.step = range []string{"build", "flash"} {
-			if err = console.checkNames(); err != nil {
-				break
-			}
-		}
-		if got := fmt.Sprint(err); c.want != "" && got != c.want || c.want == "" && err != nil || out.String() != c.note {
-			t.Errorf("%s: %v, %q", c.args, err, out.String())
 		}
 	}
 }
@@ -348,14 +327,10 @@ func TestRead(t *testing.T) {
 		var got string
 		if err := c.Read(&v); err != nil {
 			got = err.Error()
-			if failure.Of(err) != failure.Config {
-				t.Errorf("%s: class %s", text, failure.Of(err))
-			}
+			testkit.WantError(t, err, failure.Config)
 		} else {
 			got = fmt.Sprint(v)
 		}
-		if got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
+		testkit.Equal(t, text, got, want)
 	}
 }

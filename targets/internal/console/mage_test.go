@@ -39,9 +39,7 @@ func TestMageCommand(t *testing.T) {
 		if c.goMod != "" {
 			testkit.WriteFile(t, filepath.Join(dir, "go.mod"), c.goMod)
 		}
-		if got := mageCommand(c.program, sub); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		testkit.Equal(t, name, mageCommand(c.program, sub), c.want)
 	}
 }
 
@@ -51,9 +49,7 @@ func TestCommandOnPath(t *testing.T) {
 	if err != nil {
 		t.Skip("go is not on PATH")
 	}
-	if got := mageCommand(program, t.TempDir()); got != filepath.Base(program) {
-		t.Errorf("%s is called %q", program, got)
-	}
+	testkit.Equal(t, program, mageCommand(program, t.TempDir()), filepath.Base(program))
 }
 
 // TestNextStep prints options and targets of an advice as the user types them.
@@ -64,17 +60,11 @@ func TestNextStep(t *testing.T) {
 		nextstep.Option("which", "a b}=%{") + " " + nextstep.Option("dir", "it's") + ": " + nextstep.Target("board:show") +
 		" {it}"
 	const want = "SAVE=1 ./ci devices; FORCE=1 and DEVICE='a b}=%{' PROJECT='it'\\''s': ./ci board:show {it}"
-	if got := c.NextStep(failure.New(failure.Config, save, "x")); got != want {
-		t.Errorf("next step %q, want %q", got, want)
-	}
+	testkit.Equal(t, "next step", c.NextStep(failure.New(failure.Config, save, "x")), want)
 	c.env = testkit.Environment("OPTIONS=arena_kib=8 log_level=error")
 	larger := failure.New(failure.Config, nextstep.Option("Spec.Options", "arena_kib=16"), "x")
-	if got := c.NextStep(larger); got != "OPTIONS='log_level=error arena_kib=16'" {
-		t.Errorf("next step %q loses an option", got)
-	}
-	if got := c.Mage("build wear"); got != "./ci build wear" {
-		t.Errorf("command line %q", got)
-	}
+	testkit.Equal(t, "next step", c.NextStep(larger), "OPTIONS='log_level=error arena_kib=16'")
+	testkit.Equal(t, "command line", c.Mage("build wear"), "./ci build wear")
 }
 
 // TestImportedAs: targets that a magefile imports under a name are called by it, as the user has called one.
@@ -84,9 +74,7 @@ func TestImportedAs(t *testing.T) {
 		"mage bs:build bs:board:show": {"-v", "Bs:Cache:List"},
 	} {
 		console := &Console{mage: "mage", args: args, step: "cache:list"}
-		if got := console.Mage("build board:show"); got != want {
-			t.Errorf("%q: %q, want %q", args, got, want)
-		}
+		testkit.Equal(t, args, console.Mage("build board:show"), want)
 	}
 }
 

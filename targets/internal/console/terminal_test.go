@@ -5,6 +5,8 @@ package console
 import (
 	"os"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestDumbTerminal: progress is drawn on a terminal that can move its cursor.
@@ -15,8 +17,6 @@ func TestDumbTerminal(t *testing.T) {
 	}
 	defer f.Close()
 	for name, drawn := range map[string]bool{"xterm": true, "": true, "dumb": false} {
-		if c := New(func(string) string { return name }, f, f); c.terminal != drawn {
-			t.Errorf("TERM=%s: %v", name, c.terminal)
-		}
+		testkit.Equal(t, name, New(func(string) string { return name }, f, f).terminal, drawn)
 	}
 }

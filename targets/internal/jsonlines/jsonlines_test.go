@@ -220,9 +220,8 @@ func TestLine(t *testing.T) {
 		},
 	} {
 		got, err := Line("s", c.line)
-		if err != nil || string(got) != c.want {
-			t.Errorf("%+v: %s, %v; want %s", c.line, got, err, c.want)
-		}
+		testkit.Must(t, err)
+		testkit.Equal(t, c.line, string(got), c.want)
 	}
 	if _, err := Line("s", make(chan int)); err == nil {
 		t.Error("a channel is a line")

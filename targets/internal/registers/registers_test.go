@@ -29,8 +29,8 @@ func trial(t *testing.T, board string) registers.Trial {
 	t.Helper()
 	testkit.Need(t, "arm-none-eabi-gcc")
 	return registers.Trial{
-		Board: board, SVD: filepath.Join("testdata", "acme100.svd"),
-		Builder: &project.Builder{Host: device.Host{Path: []string{filepath.Join("testdata", "hw")}}},
+		Board: board, SVD: "testdata/acme100.svd",
+		Builder: &project.Builder{Host: device.Host{Path: []string{"testdata/hw"}}},
 	}
 }
 
@@ -43,18 +43,18 @@ func texts(list []registers.Finding) (all []string) {
 	return all
 }
 
-func expect(t *testing.T, found, want []string) {
+// compared compares the numbers of a board.
+func compared(t *testing.T, with registers.Trial) *registers.Report {
 	t.Helper()
-	if !slices.Equal(found, want) {
-		t.Errorf("found\n%s\nwant\n%s", strings.Join(found, "\n"), strings.Join(want, "\n"))
-	}
+	r, err := registers.Compare(t.Context(), with)
+	testkit.Must(t, err)
+	return r
 }
 
 // TestFits compares a board whose numbers are right, and lists what each of them is.
 func TestFits(t *testing.T) {
 	t.Parallel()
-	r, err := registers.Compare(t.Context(), trial(t, "kiln"))
-	testkit.Must(t, err)
+	r := compared(t, trial(t, "kiln"))
 	if err := r.Err(); err != nil || r.Board != "kiln" || r.Device != "ACME100" {
 		t.Errorf("%s, %s: %v", r.Board, r.Device, err)
 	}
@@ -78,14 +78,13 @@ func TestFits(t *testing.T) {
 		"acme100.json:11: UART_BASE is 0x40001000: UART0.DATA",
 		"acme100.json:11: UART_IRQ is 5: UART0",
 	}
-	expect(t, texts(r.Findings), want)
+	testkit.Equal(t, "findings", texts(r.Findings), want)
 }
 
 // TestMisfits compares a board with wrong numbers: each is found, and nothing else.
 func TestMisfits(t *testing.T) {
 	t.Parallel()
-	r, err := registers.Compare(t.Context(), trial(t, "broken"))
-	testkit.Must(t, err)
+	r := compared(t, trial(t, "broken"))
 	want := []string{
 		"broken.json:5: CHIP_IRQS is 7: the last interrupt is DMA, 7; the vector table ends before it",
 		"broken.c:3: WRONG_OFFSET is 0x40000010: CLOCK; no register at offset 0x10: WATCHDOG is at 0x8",
@@ -97,19 +96,15 @@ func TestMisfits(t *testing.T) {
 	got := texts(r.Misfits())
 	slices.SortStableFunc(got, func(a, b string) int { return strings.Compare(a[:8], b[:8]) })
 	slices.SortStableFunc(want, func(a, b string) int { return strings.Compare(a[:8], b[:8]) })
-	expect(t, got, want)
-	doubts := strings.Join(texts(r.Doubts()), "\n")
-	if !strings.Contains(doubts, "UART_IRQ is 6: UART1; of UART1, which this C does not use") {
-		t.Errorf("doubts\n%s", doubts)
-	}
+	testkit.Equal(t, "findings", got, want)
+	testkit.WantText(t, strings.Join(texts(r.Doubts()), "\n"), "UART_IRQ is 6: UART1; of UART1, which this C does not use")
 	testkit.WantError(t, r.Err(), failure.Config, "6 of")
 }
 
 // TestVendorStyle compares peripherals that are pointers to structs, and interrupts that are enumerators.
 func TestVendorStyle(t *testing.T) {
 	t.Parallel()
-	r, err := registers.Compare(t.Context(), trial(t, "vendor"))
-	testkit.Must(t, err)
+	r := compared(t, trial(t, "vendor"))
 	var got []string
 	for _, text := range texts(r.Findings) {
 		if strings.HasPrefix(text, "acme100.h:") {
@@ -123,7 +118,7 @@ func TestVendorStyle(t *testing.T) {
 		"acme100.h:16: UART0 is 0x40001000: UART0.DATA",
 		"acme100.h:17: UART1 is 0x40001300: in no peripheral: UART1 before it ends at 0x40001208",
 	}
-	expect(t, got, want)
+	testkit.Equal(t, "findings", got, want)
 }
 
 // TestAliases reads a device whose registers have aliases: only by its name is an access there no misfit.
@@ -134,8 +129,7 @@ func TestAliases(t *testing.T) {
 	for name, misfits := range map[string]int{"ACME100": 2, "RP2100": 1} {
 		with.SVD = filepath.Join(t.TempDir(), "chip.svd")
 		testkit.WriteFile(t, with.SVD, strings.Replace(string(text), "ACME100", name, 1))
-		r, err := registers.Compare(t.Context(), with)
-		testkit.Must(t, err)
+		r := compared(t, with)
 		found := strings.Join(texts(r.Findings), "\n")
 		if len(r.Misfits()) != misfits || misfits == 1 && !strings.Contains(found, "CLOCK.CTRL, at the alias 0x3000") {
 			t.Errorf("%s: %q\n%s", name, texts(r.Misfits()), found)
@@ -155,14 +149,8 @@ func TestPortFolder(t *testing.T) {
 		"port/own.c":     "#include <own.h>\n#include \"inc/own.h\"\nint own = OWN_DATA;\n",
 		"port/inc/own.h": "#define OWN_DATA 0x40001000\n",
 	})}
-	r, err := registers.Compare(t.Context(), with)
-	testkit.Must(t, err)
-	found := strings.Join(texts(r.Findings), "\n")
-	for _, want := range []string{"start.S:1: OWN_WATCHDOG is ", "own.h:1: OWN_DATA is "} {
-		if !strings.Contains(found, want) {
-			t.Errorf("no %q in\n%s", want, found)
-		}
-	}
+	r := compared(t, with)
+	testkit.WantText(t, strings.Join(texts(r.Findings), "\n"), "start.S:1: OWN_WATCHDOG is ", "own.h:1: OWN_DATA is ")
 }
 
 // TestExcept leaves out what is named, and refuses a name that does not occur.
@@ -170,12 +158,9 @@ func TestExcept(t *testing.T) {
 	t.Parallel()
 	with := trial(t, "broken")
 	with.Except = []string{"WRONG_BASE", "CHIP_IRQS"}
-	r, err := registers.Compare(t.Context(), with)
-	if err != nil || len(r.Misfits()) != 4 {
-		t.Errorf("%v: %q", err, texts(r.Misfits()))
-	}
+	testkit.Equal(t, "misfits", len(compared(t, with).Misfits()), 4)
 	with.Except = []string{"WRONG_BSE"}
-	_, err = registers.Compare(t.Context(), with)
+	_, err := registers.Compare(t.Context(), with)
 	testkit.WantError(t, err, failure.Config, `did you mean "WRONG_BASE"?`)
 }
 
@@ -192,12 +177,10 @@ func TestBoardExcept(t *testing.T) {
 		with.Builder.Path = []string{dir}
 		return with
 	}
-	r, err := registers.Compare(t.Context(), excepted(`"WRONG_BASE", "0x40001000 + 0x0CU", "UART_BASE"`))
-	if err != nil || len(r.Misfits()) != 4 ||
-		!strings.Contains(strings.Join(texts(r.Findings), "\n"), "ends at 0x40002038; errata") {
-		t.Errorf("%v: %q", err, texts(r.Misfits()))
-	}
-	_, err = registers.Compare(t.Context(), excepted(`"WRONG_BSE"`))
+	r := compared(t, excepted(`"WRONG_BASE", "0x40001000 + 0x0CU", "UART_BASE"`))
+	testkit.Equal(t, "misfits", len(r.Misfits()), 4)
+	testkit.WantText(t, strings.Join(texts(r.Findings), "\n"), "ends at 0x40002038; errata")
+	_, err := registers.Compare(t.Context(), excepted(`"WRONG_BSE"`))
 	testkit.WantError(t, err, failure.Config, "broken.json:1: svd_except: WRONG_BSE is no number")
 }
 

@@ -32,9 +32,7 @@ func TestBoardOfEveryBoard(t *testing.T) {
 		testkit.Must(t, err)
 		old, err := boards.Find(from, nil)
 		testkit.Must(t, err)
-		if want := "new_" + from + ", from " + from; copied.Doc != want {
-			t.Errorf("doc %q, want %q", copied.Doc, want)
-		}
+		testkit.Equal(t, "doc", copied.Doc, "new_"+from+", from "+from)
 		if copied.Link.Kind != old.Link.Kind || len(copied.Sources) != len(old.Sources) || copied.ArenaKiB != old.ArenaKiB ||
 			len(copied.Memory) != len(old.Memory) {
 			t.Errorf("%s: %+v differs from %+v", from, copied, old)
@@ -54,12 +52,10 @@ func TestBoardWithSources(t *testing.T) {
 	if err != nil || len(files) != 2 {
 		t.Fatal(files, err)
 	}
-	if text := testkit.ReadFile(t, filepath.Join(folder, "boards", "own", "a.c")); string(text) != "int a;\n" {
-		t.Errorf("%q", text)
-	}
-	if b, err := boards.Find(files[0], nil); err != nil || b.Doc != "yours, from mine" {
-		t.Errorf("%+v, %v", b, err)
-	}
+	testkit.Equal(t, "a.c", string(testkit.ReadFile(t, filepath.Join(folder, "boards", "own", "a.c"))), "int a;\n")
+	b, err := boards.Find(files[0], nil)
+	testkit.Must(t, err)
+	testkit.Equal(t, "doc", b.Doc, "yours, from mine")
 	testkit.WriteFile(t, files[1], "int b;\n")
 	if _, err := Board(folder, "third", "mine", []string{shelf}); failure.Of(err) != failure.Config {
 		t.Errorf("a file that is there: %v", err)
@@ -98,9 +94,7 @@ func TestBoardWithOwnFiles(t *testing.T) {
 			t.Errorf("no %s in %q", name, files)
 		}
 	}
-	if len(files) != 10 {
-		t.Errorf("%q", files)
-	}
+	testkit.Equal(t, "files", len(files), 10)
 }
 
 // TestTemplate copies a template, byte for byte, to an empty folder only, with a board that builds with it.
@@ -121,9 +115,7 @@ func TestTemplate(t *testing.T) {
 			return err
 		}
 		got, err := os.ReadFile(filepath.Join(folder, "templates", "mine", strings.TrimPrefix(name, "baremetal/")))
-		if string(got) != string(want) {
-			t.Errorf("%s differs", name)
-		}
+		testkit.Equal(t, name, string(got), string(want))
 		return err
 	})
 	if err != nil || n < 5 {

@@ -420,9 +420,7 @@ func TestRequired(t *testing.T) {
 	} {
 		var value map[string]any
 		must(t, json.Unmarshal([]byte(c.text), &value))
-		if err := read(t, c.schema).Validate(value); (err == nil) != c.ok {
-			t.Errorf("%s %s: %v", c.schema, c.text, err)
-		}
+		testkit.WantErrorIf(t, !c.ok, read(t, c.schema).Validate(value), "")
 		var err error
 		folder := t.TempDir()
 		testkit.WriteFile(t, filepath.Join(folder, c.schema), c.text)
@@ -437,8 +435,6 @@ func TestRequired(t *testing.T) {
 		case "library.json":
 			_, err = library.Read(folder, "own")
 		}
-		if (err == nil) != c.ok {
-			t.Errorf("loading %s %s: %v", c.schema, c.text, err)
-		}
+		testkit.WantErrorIf(t, !c.ok, err, "")
 	}
 }

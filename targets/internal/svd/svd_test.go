@@ -106,9 +106,7 @@ func TestRead(t *testing.T) {
 		"C 40002000 40002000+10\n  OTHER 40002008/4 EN=1\n" +
 		"  MORE 4000200c/4 LOW=e BIT=10 WIDE=e0 PX=300 PY=c00 ALSO=3000\n" +
 		"irq 3 A0 A\nirq 4 A1 A\nirq 5 B B\n"
-	if got := text(d); got != want {
-		t.Errorf("read\n%s\nwant\n%s", got, want)
-	}
+	testkit.Equal(t, "read", text(d), want)
 	a := &d.Peripherals[0]
 	if r := a.At(0x40000003); len(r) != 1 || r[0].Name != "SECOND" {
 		t.Errorf("At: %v", r)
@@ -154,7 +152,7 @@ func derived(name, from string) string {
 func TestHostile(t *testing.T) {
 	deep := strings.Repeat("<cluster><name>C</name><addressOffset>0</addressOffset>", 100)
 	many := "<cluster><name>C</name><addressOffset>0</addressOffset><dim>100000</dim><dimIncrement>0</dimIncrement>"
-	for name, c := range map[string]struct{ file, want string }{
+	for _, c := range map[string]struct{ file, want string }{
 		"empty":           {"", "it is empty"},
 		"text":            {"hello", "it is empty"},
 		"cut":             {chip[:500], "not an SVD file"},
@@ -182,10 +180,8 @@ func TestHostile(t *testing.T) {
 		"cluster in itself": {registers(`<cluster><name>C</name><addressOffset>0</addressOffset>
 			<cluster derivedFrom="P.C"><name>D</name><addressOffset>0</addressOffset></cluster></cluster>`), "16 deep"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := svd.Read(strings.NewReader(c.file))
-			testkit.WantError(t, err, "", c.want)
-		})
+		_, err := svd.Read(strings.NewReader(c.file))
+		testkit.WantError(t, err, "", c.want)
 	}
 }
 

@@ -61,9 +61,9 @@ func TestFindRelative(t *testing.T) {
 	testkit.Must(t, os.Symlink("../tool", "my tools/tool"))
 	for _, program := range []string{"openocd", "pyocd", "west", "gdb-multiarch"} {
 		env := testkit.Environment(variableOf(program) + "=my tools/tool")
-		if got, err := Find(env, program); err != nil || got != filepath.Join(dir, "my tools", "tool") {
-			t.Errorf("%s: %q, %v", program, got, err)
-		}
+		got, err := Find(env, program)
+		testkit.Must(t, err)
+		testkit.Equal(t, program, got, filepath.Join(dir, "my tools", "tool"))
 	}
 }
 

@@ -52,31 +52,25 @@ func TestAllFailedConfirmationsAreAnError(t *testing.T) {
 // a call in boardsmith.json; as root, a process of this computer is served with FORCE only.
 func TestServedBoards(t *testing.T) {
 	for _, want := range []time.Duration{0, 5 * time.Minute} {
-		job := jobOf(t, "BOARD=mps2_an386,host", "FORCE=1")
-		job.In.Timeout = time.Minute
+		c := console.New(testkit.Environment("BOARD=mps2_an386,host", "FORCE=1"), io.Discard, io.Discard)
+		source := inputs.Source{
+			Dir: t.TempDir(), Load: func(*inputs.Inputs, *boardsmithjson.Choice) (bool, error) { return false, nil },
+		}
+		testkit.Must(t, c.Read(&source.Variables))
+		in, err := inputs.Resolve(source)
+		testkit.Must(t, err)
+		in.Timeout = time.Minute
+		job := &Job{Console: c, In: in}
 		all, err := job.servedBoards(ServeInputs{Listen: "127.0.0.1:0", OfCall: inputs.OfCall{Timeout: want}})
 		if err != nil || len(all) != 2 || all[1].options.SessionTimeout != want || all[0].isProcess || !all[1].isProcess {
 			t.Errorf("%v: %+v, %v", want, all, err)
 		}
 		job.In.Force = false
 		for word, refused := range map[string]bool{"host": true, "host=second": true, "mps2_an386": false} {
-			if _, err := job.isProcess(word, true); (err != nil) != refused || err != nil && failure.Of(err) != failure.Config {
-				t.Errorf("%s as root: %v", word, err)
-			}
+			_, err := job.isProcess(word, true)
+			testkit.WantErrorIf(t, refused, err, failure.Config)
 		}
 	}
 }
 
 func init() { console.Declare("", inputs.Variables{}) }
-
-func jobOf(t *testing.T, variables ...string) *Job {
-	t.Helper()
-	c := console.New(testkit.Environment(variables...), io.Discard, io.Discard)
-	source := inputs.Source{
-		Dir: t.TempDir(), Load: func(*inputs.Inputs, *boardsmithjson.Choice) (bool, error) { return false, nil },
-	}
-	testkit.Must(t, c.Read(&source.Variables))
-	in, err := inputs.Resolve(source)
-	testkit.Must(t, err)
-	return &Job{Console: c, In: in}
-}

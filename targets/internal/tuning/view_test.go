@@ -1,10 +1,10 @@
 package tuning
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/tune"
 )
@@ -30,7 +30,5 @@ func TestViewComparesWithinKinds(t *testing.T) {
 		t.Errorf("%q, want %q", lines[0], want)
 	}
 	want := []string{"  best 200 ms on fast (1.00× the first): a@fast", "  best 4 s on slow (2.00× the first): b@slow"}
-	if !slices.Equal(lines[1:], want) {
-		t.Errorf("%q, want %q", lines[1:], want)
-	}
+	testkit.Equal(t, "lines", lines[1:], want)
 }
