@@ -1,6 +1,10 @@
 package boards
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
+)
 
 func TestAccepts(t *testing.T) {
 	for _, c := range []struct {
@@ -26,9 +30,7 @@ func TestAccepts(t *testing.T) {
 		{"rv64gc", "rv64i2p0_m2p0_a2p0_f2p0_d2p0_c2p0_v1p0", false},
 		{"rv64gc", "rv64imafdc_zicsr_zifencei", true},
 	} {
-		if got := (ELF{Arch: c.board}).Accepts(ELF{Arch: c.object}); got != c.want {
-			t.Errorf("a core %q takes code for %q: %v, want %v", c.board, c.object, got, c.want)
-		}
+		testkit.Equal(t, c, (ELF{Arch: c.board}).Accepts(ELF{Arch: c.object}), c.want)
 	}
 	if (ELF{FloatABI: "soft"}).Accepts(ELF{FloatABI: "hard"}) || !(ELF{FloatABI: "soft"}).Accepts(ELF{}) {
 		t.Error("code for another FPU is accepted, or code that says nothing of it is not")

@@ -92,8 +92,7 @@ func TestShippedBoards(t *testing.T) {
 
 // TestPageFields: docs/board.md names the fields that a chip's file leaves to its boards.
 func TestPageFields(t *testing.T) {
-	page, err := os.ReadFile("../docs/board.md")
-	must(t, err)
+	page := testkit.ReadFile(t, "../docs/board.md")
 	names, err := fs.Glob(shipped, "chip/*.json")
 	must(t, err)
 	for _, name := range names {
@@ -317,16 +316,14 @@ func TestBadFiles(t *testing.T) {
 				",\n\"memory\": [{\"name\": \"a\", \"origin\": \"0xfffffffffffffff8\", \"size\": 16}]}", `x.json:2: memory: region "a" wraps`,
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			dir := boardstest.Shelf(t, map[string]string{
-				"x.json": c.text, "chip/loop.json": `{"inherits": "chip/loop"}`,
-			})
-			_, err := Find("x", []string{dir})
-			wantError(t, err, failure.Config, c.want)
-			if !errors.As(err, new(*jsonfile.Error)) {
-				t.Errorf("got %v", err)
-			}
+		dir := boardstest.Shelf(t, map[string]string{
+			"x.json": c.text, "chip/loop.json": `{"inherits": "chip/loop"}`,
 		})
+		_, err := Find("x", []string{dir})
+		wantError(t, err, failure.Config, c.want)
+		if !errors.As(err, new(*jsonfile.Error)) {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 
@@ -348,13 +345,9 @@ func TestOperatorFlags(t *testing.T) {
 		"": "-O3 -funroll-loops", "lib0.c": "-O3 -funroll-loops", "lib2.c": "-O3 -funroll-loops -O1",
 		"lib1.c": "-O3 -funroll-loops -Os --param=max-unroll-times=16",
 	} {
-		if got := strings.Join(o.OperatorFlagsOf(file), " "); got != want {
-			t.Errorf("%s: %s, want %s", file, got, want)
-		}
+		testkit.Equal(t, file, strings.Join(o.OperatorFlagsOf(file), " "), want)
 	}
-	if files := o.OperatorFiles(); !slices.Equal(files, []string{"lib1.c", "lib2.c"}) {
-		t.Errorf("files %v", files)
-	}
+	testkit.Equal(t, "files", o.OperatorFiles(), []string{"lib1.c", "lib2.c"})
 	o.StackBytes, o.App = 512, Standalone
 	words := o.Words()
 	if again, err := ParseOptions(words); err != nil || again != o || len(words) != 3 {
@@ -434,8 +427,6 @@ func TestHostTime(t *testing.T) {
 		{"serial", nil, true},
 		{"serial", &off, false},
 	} {
-		if b := (&Board{Link: Link{Kind: c.kind}, HostClock: c.set}); b.KeepsHostTime() != c.want {
-			t.Errorf("%+v: %v", c, b.KeepsHostTime())
-		}
+		testkit.Equal(t, c, (&Board{Link: Link{Kind: c.kind}, HostClock: c.set}).KeepsHostTime(), c.want)
 	}
 }

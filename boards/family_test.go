@@ -65,9 +65,7 @@ func TestFamily(t *testing.T) {
 		"system/kit": true, "system/vendor/node": true, "desk": true, "system": false, "family/system": false,
 		"system/no board": false, "other/plain": false,
 	} {
-		if slices.Contains(list, name) != want {
-			t.Errorf("%s is listed: %v", name, !want)
-		}
+		testkit.Equal(t, name+" is listed", slices.Contains(list, name), want)
 	}
 }
 
@@ -106,9 +104,9 @@ func TestNotOfAFamily(t *testing.T) {
 		_, err := boards.Find(name, []string{shelf})
 		wantError(t, err, "", want)
 	}
-	if b, err := boards.Find("chip/x", []string{shelf}); err != nil || b.Name != "x" {
-		t.Errorf("the name of a level is taken for a family's: %+v, %v", b, err)
-	}
+	b, err := boards.Find("chip/x", []string{shelf}) // the name of a level is no family's
+	must(t, err)
+	testkit.Equal(t, "name", b.Name, "x")
 }
 
 // TestFamilyMisspelt: a name that is neither of a family nor of a file is named whole, and the next step has the
@@ -228,7 +226,5 @@ func TestCompleteRefused(t *testing.T) {
 // TestFamilies lists each family once, with those that are shipped.
 func TestFamilies(t *testing.T) {
 	shelf := systemShelf(t)
-	if got := boards.Families([]string{shelf, shelf}); !slices.Equal(got, []string{"system", "zephyr"}) {
-		t.Errorf("%q", got)
-	}
+	testkit.Equal(t, "families", boards.Families([]string{shelf, shelf}), []string{"system", "zephyr"})
 }

@@ -97,7 +97,6 @@ func TestReadBeside(t *testing.T) {
 	}
 	must(t, os.Symlink("none", filepath.Join(inside, "dangling")))
 	all, err := boardfile.FilesBeside(inside, ".", func(string) bool { return true })
-	if err != nil || !slices.Equal(all, []string{"a.ld", "same"}) {
-		t.Errorf("%q, %v", all, err)
-	}
+	must(t, err)
+	testkit.Equal(t, "files", all, []string{"a.ld", "same"})
 }

@@ -3,6 +3,7 @@ package boards
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/testkit"
@@ -26,21 +27,14 @@ func TestRelativeFolders(t *testing.T) {
 		dirs := []string{
 			b.Dir, b.Sources[len(b.Sources)-1].Dir, b.Include[0].Dir, b.Libraries[0].Dir, b.PostLink.Dir, b.Link.Dir,
 		}
-		for i, dir := range dirs {
-			if dir != want {
-				t.Errorf("%s: folder %d is %q, want %q", name, i, dir, want)
-			}
-		}
-		if shown := b.Files[len(b.Files)-1]; shown != filepath.FromSlash("my own/boards/mine.json") {
-			t.Errorf("%s: messages name %q", name, shown)
-		}
+		testkit.Equal(t, name, dirs, slices.Repeat([]string{want}, len(dirs)))
+		testkit.Equal(t, name, b.Files[len(b.Files)-1], filepath.FromSlash("my own/boards/mine.json"))
 	}
 	for name, absolute := range map[string]string{
 		"mine": "", "zephyr/any": "", "": "", "my own/boards/mine.json": filepath.Join(want, "mine.json"),
 		"mine.json": filepath.Join(home, "mine.json"),
 	} {
-		if _, got := Locate(name, []string{"my own"}); got != absolute {
-			t.Errorf("the file of %q is %q, want %q", name, got, absolute)
-		}
+		_, got := Locate(name, []string{"my own"})
+		testkit.Equal(t, name, got, absolute)
 	}
 }

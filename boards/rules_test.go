@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 )
 
@@ -146,18 +147,12 @@ func TestContradictions(t *testing.T) {
 		{"to the last byte of 32 bits", "rv32imac", memoryOf("0xfffff000", "0x1000", ""), `"flash" is not in the chip's memory`},
 		{"beyond 32 bits, of 64", "rv64gc", memoryOf("0xfffff000", "0x2000", ""), `"flash" is not in the chip's memory`},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			dir := boardstest.Shelf(t, map[string]string{
-				"chip/x.json": strings.Replace(contradictedChip, "CPU", c.cpu, 1),
-				"x.json":      strings.Replace(contradicted, "ADDED", c.added, 1),
-			})
-			_, err := Find("x", []string{dir})
-			if c.want == "" {
-				must(t, err)
-				return
-			}
-			wantError(t, err, failure.Config, c.want)
+		dir := boardstest.Shelf(t, map[string]string{
+			"chip/x.json": strings.Replace(contradictedChip, "CPU", c.cpu, 1),
+			"x.json":      strings.Replace(contradicted, "ADDED", c.added, 1),
 		})
+		_, err := Find("x", []string{dir})
+		testkit.WantErrorIf(t, c.want != "", err, failure.Config, c.want)
 	}
 }
 
@@ -170,7 +165,7 @@ func TestErasesOfTheChip(t *testing.T) {
 	})
 	b, err := Find("x", []string{dir})
 	must(t, err)
-	if _, rated, err := b.SectorAt(0x08000000); err != nil || rated != 10000 {
-		t.Errorf("%d erases, %v", rated, err)
-	}
+	_, rated, err := b.SectorAt(0x08000000)
+	must(t, err)
+	testkit.Equal(t, "erases", rated, 10000)
 }

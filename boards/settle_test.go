@@ -1,8 +1,9 @@
 package boards
 
 import (
-	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestSettleUpload: standalone firmware has no window for uploaded code, whatever the board has.
@@ -13,9 +14,8 @@ func TestSettleUpload(t *testing.T) {
 	b.UploadKiB = 64
 	for app, want := range map[string]int{RPC: 64, Standalone: 0} {
 		o, err := b.Settle(Options{App: app})
-		if err != nil || o.UploadKiB != want {
-			t.Errorf("%s: %d KiB, %v", app, o.UploadKiB, err)
-		}
+		must(t, err)
+		testkit.Equal(t, app, o.UploadKiB, want)
 	}
 }
 
@@ -37,8 +37,6 @@ func TestSettleNull(t *testing.T) {
 		{Options{Place: "arena=itcm", ArenaKiB: 49, UploadKiB: 8}, "1024 bytes too many"}, // the window is at 8 KiB
 	} {
 		_, err := b.Settle(c.o)
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
-		}
+		testkit.WantErrorIf(t, c.want != "", err, "", c.want)
 	}
 }

@@ -23,16 +23,6 @@ func TestContexts(t *testing.T) {
 	x := square(1, 2, 3, 4)
 	must(t, g.SetInput(ctx, "x", x))
 	must(t, g.Run(ctx))
-	var e executor.Executor = g
-	setInput := func(ctx context.Context) error { return e.SetInput(ctx, "x", x) }
-	output := func(ctx context.Context) error {
-		if err := e.Run(context.Background()); err != nil { // a run that did not start leaves no output
-			return err
-		}
-		_, err := e.Output(ctx, 0)
-		return err
-	}
-	timed := func(ctx context.Context) error { _, err := e.Time(ctx, rpc.TimeOptions{}); return err }
 	calls := failuretest.Calls{
 		"Open":       func(ctx context.Context) error { _, err := executor.Open(ctx, s, m); return err },
 		"OpenLoaded": func(ctx context.Context) error { _, err := executor.OpenLoaded(ctx, s, rpc.Module{}, m); return err },
@@ -42,27 +32,40 @@ func TestContexts(t *testing.T) {
 			return err
 		},
 		"Graph.Debug": func(ctx context.Context) error { _, err := g.Debug(ctx, rpc.TimeOptions{}); return err },
+		"SetInputs": func(ctx context.Context) error {
+			return executor.SetInputs(ctx, g, []ndarray.Named{{Name: "x", Array: x}})
+		},
 	}
-	calls["SetInputs"] = func(ctx context.Context) error {
-		return executor.SetInputs(ctx, e, []ndarray.Named{{Name: "x", Array: x}})
-	}
-	both := failuretest.Calls{"SetInput": setInput, "Output": output, "Time": timed, "Close": e.Close}
-	for name, call := range both {
+	for name, call := range (failuretest.Calls{
+		"SetInput": func(ctx context.Context) error { return g.SetInput(ctx, "x", x) },
+		"Output": func(ctx context.Context) error {
+			if err := g.Run(context.Background()); err != nil { // a run that did not start leaves no output
+				return err
+			}
+			_, err := g.Output(ctx, 0)
+			return err
+		},
+		"Time":  func(ctx context.Context) error { _, err := g.Time(ctx, rpc.TimeOptions{}); return err },
+		"Run":   g.Run,
+		"Close": g.Close,
+	}) {
 		calls["Executor."+name], calls["Graph."+name] = call, call
 	}
-	calls["Executor.Run"], calls["Graph.Run"] = e.Run, g.Run
 	failuretest.Ended(t, calls)
 	failuretest.EndedCalls(t, failuretest.Calls{
-		"RunTimed": func(ctx context.Context) error { _, err := meter(t).RunTimed(ctx); return err },
-		"Stack":    func(ctx context.Context) error { _, err := meter(t).Stack(ctx); return err },
+		"RunTimed": func(ctx context.Context) error { _, err := openMeter(t).RunTimed(ctx); return err },
+		"Stack":    func(ctx context.Context) error { _, err := openMeter(t).Stack(ctx); return err },
 	})
 }
 
-// meter opens the model of standalone firmware with samples that answers nothing but what opening needs.
-func meter(t *testing.T) interface {
+// A meter is a model of standalone firmware.
+type meter interface {
 	RunTimed(ctx context.Context) (standalone.Ticks, error)
 	Stack(ctx context.Context) (standalone.Stack, error)
-} {
+}
+
+// openMeter opens the model of standalone firmware with samples that answers nothing but what opening needs.
+func openMeter(t *testing.T) meter {
 	t.Helper()
 	s := answering(t, func(words string) string {
 		if words == "model" {
@@ -73,8 +76,5 @@ func meter(t *testing.T) interface {
 	m := &mlf.Model{Inputs: make([]mlf.Tensor, 1), Outputs: make([]mlf.Tensor, 1)}
 	e, err := executor.OpenStandalone(testkit.Context(t), s, m)
 	must(t, err)
-	return e.(interface {
-		RunTimed(ctx context.Context) (standalone.Ticks, error)
-		Stack(ctx context.Context) (standalone.Stack, error)
-	})
+	return e.(meter)
 }

@@ -54,7 +54,7 @@ var compiledRuntime = sync.OnceValues(func() (string, error) {
 // build runs the template's make.
 func build(model, folder string, targets ...string) error {
 	make := exec.Command("make", append([]string{
-		"-j2", "-C", filepath.Join("..", "templates", "baremetal"), "CRT=../../crt", "SRC=../firmware", "MODEL=" + model,
+		"-j2", "-C", "../templates/baremetal", "CRT=../../crt", "SRC=../firmware", "MODEL=" + model,
 		"BUILD=" + folder,
 	}, targets...)...)
 	if out, err := make.CombinedOutput(); err != nil {
@@ -75,11 +75,7 @@ func openOver(t *testing.T, a *mlf.Archive, between func(rpc.Transport) rpc.Tran
 	if runtime.GOOS == "windows" {
 		t.Skip("the host board's port needs POSIX")
 	}
-	for _, tool := range []string{"make", "cc"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s, which builds the firmware, is not installed", tool)
-		}
-	}
+	testkit.Need(t, "make", "cc")
 	dir := t.TempDir()
 	model := filepath.Join(dir, "model")
 	for _, f := range a.Files {
@@ -123,72 +119,7 @@ func square(data ...byte) *ndarray.Array {
 	return &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: data}
 }
 
-func load(t *testing.T, path string) (*mlf.Archive, *mlf.Model) {
-	t.Helper()
-	a, err := mlf.Open(path)
-	must(t, err)
-	m, err := a.Model("")
-	must(t, err)
-	return a, m
-}
-
-func arrays(t *testing.T, path string) []ndarray.Named {
-	t.Helper()
-	all, err := ndarray.ReadNPZ(path)
-	must(t, err)
-	return all
-}
-
-// runAll opens, sets inputs, runs twice, times and compares.
-func runAll(t *testing.T, path string) {
-	a, m := load(t, path)
-	ctx, s := open(t, a)
-	e := opened(t, ctx, s, m)
-	in, out := mlftest.Arrays(path)
-	must(t, executor.SetInputs(ctx, e, arrays(t, in)))
-	for range 2 {
-		must(t, e.Run(ctx))
-		checkOutputs(t, ctx, e, arrays(t, out))
-		samples, err := e.Time(ctx, rpc.TimeOptions{Number: 1, Repeat: 3})
-		if err != nil || len(samples) != 3 || slices.Min(samples) < 0 || slices.Max(samples) > 10 {
-			t.Errorf("times %v, %v", samples, err)
-		}
-		if _, err := e.Output(ctx, 0); err == nil {
-			t.Error("an output after timing, without a run")
-		}
-	}
-	if g, ok := e.(*executor.Graph); ok {
-		checkDebug(t, ctx, g, m)
-	}
-	must(t, e.Close(ctx))
-}
-
-func checkOutputs(t *testing.T, ctx context.Context, e executor.Executor, want []ndarray.Named) {
-	t.Helper()
-	if len(want) != len(e.Outputs()) {
-		t.Fatalf("outputs %v, want %d", e.Outputs(), len(want))
-	}
-	for i, w := range want {
-		got, err := e.Output(ctx, i)
-		must(t, err)
-		must(t, measure.Rule{Abs: 1e-5, Rel: 1e-5}.Compare(got, w.Array))
-	}
-}
-
-func checkDebug(t *testing.T, ctx context.Context, g *executor.Graph, m *mlf.Model) {
-	t.Helper()
-	times, err := g.Debug(ctx, rpc.TimeOptions{Number: 1})
-	if err != nil || len(times) == 0 {
-		t.Fatalf("times by operator: %v, %v", times, err)
-	}
-	for _, op := range times {
-		if !m.Has(op.Name) || op.Node == "" || len(op.Samples) != 1 {
-			t.Errorf("time by operator: %+v", op)
-		}
-	}
-}
-
-// TestModelsOfEachKindRun runs one archive of each kind. Package project's tests run all archives.
+// TestModelsOfEachKindRun runs one archive of each kind twice, and times it. Package project's tests run all archives.
 func TestModelsOfEachKindRun(t *testing.T) {
 	for _, name := range []string{
 		"sine.graph", "dscnn_i8.graph_linked", "digits_i8.graph_llvm_x86_64", "digits_i8.aot_packed", "twoin.aot_packed",
@@ -198,16 +129,50 @@ func TestModelsOfEachKindRun(t *testing.T) {
 			if strings.Contains(name, "x86_64") && (runtime.GOARCH != "amd64" || runtime.GOOS != "linux") {
 				t.Skip("objects for x86-64 Linux")
 			}
-			runAll(t, mlftest.Path(t, name))
+			path := mlftest.Path(t, name)
+			a, m := mlftest.Open(t, path)
+			ctx, s := open(t, a)
+			e := opened(t, ctx, s, m)
+			in, out := mlftest.Arrays(path)
+			want := mlftest.Read(t, out)
+			must(t, executor.SetInputs(ctx, e, mlftest.Read(t, in)))
+			for range 2 {
+				must(t, e.Run(ctx))
+				testkit.Equal(t, "outputs", len(e.Outputs()), len(want))
+				for i, w := range want {
+					got, err := e.Output(ctx, i)
+					must(t, err)
+					must(t, measure.Rule{Abs: 1e-5, Rel: 1e-5}.Compare(got, w.Array))
+				}
+				samples, err := e.Time(ctx, rpc.TimeOptions{Number: 1, Repeat: 3})
+				if err != nil || len(samples) != 3 || slices.Min(samples) < 0 || slices.Max(samples) > 10 {
+					t.Errorf("times %v, %v", samples, err)
+				}
+				if _, err := e.Output(ctx, 0); err == nil {
+					t.Error("an output after timing, without a run")
+				}
+			}
+			if g, ok := e.(*executor.Graph); ok {
+				times, err := g.Debug(ctx, rpc.TimeOptions{Number: 1})
+				if err != nil || len(times) == 0 {
+					t.Fatalf("times by operator: %v, %v", times, err)
+				}
+				for _, op := range times {
+					if !m.Has(op.Name) || op.Node == "" || len(op.Samples) != 1 {
+						t.Errorf("time by operator: %+v", op)
+					}
+				}
+			}
+			must(t, e.Close(ctx))
 		})
 	}
 }
 
 // sample returns the repository's sample archive.
-var sample = filepath.Join("..", "examples", "samples", "digits_i8.aot_packed.tar")
+var sample = "../examples/samples/digits_i8.aot_packed.tar"
 
 func TestWrongInputNamesRightOne(t *testing.T) {
-	a, m := load(t, sample)
+	a, m := mlftest.Open(t, sample)
 	ctx, s := open(t, a)
 	e := opened(t, ctx, s, m)
 	i8 := ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}
@@ -243,7 +208,7 @@ func TestWrongInputNamesRightOne(t *testing.T) {
 
 // TestOtherModelIsRejected opens an archive on firmware that was built from another.
 func TestOtherModelIsRejected(t *testing.T) {
-	a, m := load(t, sample)
+	a, m := mlftest.Open(t, sample)
 	ctx, s := open(t, a)
 	other := *m
 	other.Inputs = []mlf.Tensor{m.Inputs[0]}
@@ -335,9 +300,8 @@ func TestGraphs(t *testing.T) {
 			a := graphArchive(t, c.linked, c.storage)
 			ctx, s := open(t, a)
 			e := opened(t, ctx, s, a.Models[0])
-			if fmt.Sprint(e.Inputs(), e.Outputs()) != "[x int8 (2, 2)] [output0 int8 () output1 int8 (2, 2)]" {
-				t.Fatalf("%v -> %v", e.Inputs(), e.Outputs())
-			}
+			testkit.Equal(t, "tensors", fmt.Sprint(e.Inputs(), e.Outputs()),
+				"[x int8 (2, 2)] [output0 int8 () output1 int8 (2, 2)]")
 			x := square(1, 2, 3, 4)
 			must(t, e.SetInput(ctx, "x", x))
 			x.Data[0] = 99 // the caller may change its own array
@@ -348,9 +312,8 @@ func TestGraphs(t *testing.T) {
 					t.Errorf("the scalar is %+v, %v", first, err)
 				}
 				second, err := e.Output(ctx, 1)
-				if err != nil || !slices.Equal(second.Data, c.second) {
-					t.Errorf("the second output is %+v, %v", second, err)
-				}
+				must(t, err)
+				testkit.Equal(t, "the second output", second.Data, c.second)
 				_, err = e.Time(ctx, rpc.TimeOptions{})
 				must(t, err)
 			}
@@ -394,7 +357,7 @@ func TestExecutorsRunConcurrently(t *testing.T) {
 // TestOneAOTExecutor checks that opening a second executor of an ahead-of-time model fails, and that its advice
 // helps.
 func TestOneAOTExecutor(t *testing.T) {
-	a, m := load(t, sample)
+	a, m := mlftest.Open(t, sample)
 	ctx, s := open(t, a)
 	for range 2 {
 		e := opened(t, ctx, s, m)
@@ -494,7 +457,7 @@ func TestDamagedCopyNeverYieldsWrongOutput(t *testing.T) {
 // TestInputNamesMatchInC: a description in the model's code may have the model's own names, as in "x:0", or those of C.
 // An archive with another name is refused with both.
 func TestInputNamesMatchInC(t *testing.T) {
-	a, _ := load(t, mlftest.Path(t, "sine.aot_packed"))
+	a, _ := mlftest.Open(t, mlftest.Path(t, "sine.aot_packed"))
 	files := slices.Clone(a.Files)
 	for i, f := range files {
 		text := strings.ReplaceAll(string(f.Data), `"x" /* name*/`, `"x:0" /* name*/`)
@@ -502,9 +465,7 @@ func TestInputNamesMatchInC(t *testing.T) {
 	}
 	raw := mlftest.Parse(t, files...)
 	ctx, s := open(t, raw)
-	if got := raw.Models[0].Inputs[0].Name; got != "x:0" {
-		t.Fatalf("input %q", got)
-	}
+	testkit.Equal(t, "input", raw.Models[0].Inputs[0].Name, "x:0")
 	must(t, opened(t, ctx, s, raw.Models[0]).Close(ctx))
 	other := *raw.Models[0]
 	other.Inputs = slices.Clone(other.Inputs)
@@ -515,7 +476,7 @@ func TestInputNamesMatchInC(t *testing.T) {
 // TestErrorWithoutText: an operator that returns a number and sets no text is named, with the number.
 func TestErrorWithoutText(t *testing.T) {
 	failing := strings.Replace(mlftest.TinyOperator, "return 0;", "return -1;", 1)
-	a, _ := load(t, mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": failing}))
+	a, _ := mlftest.Open(t, mlftest.Operator(t, failing))
 	ctx, s := open(t, a)
 	e := opened(t, ctx, s, a.Models[0])
 	in := e.Inputs()[0]

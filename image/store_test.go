@@ -132,9 +132,7 @@ func TestKeepAgain(t *testing.T) {
 		return all
 	}
 	first, second := files(), files()
-	if len(first) != 2 {
-		t.Errorf("%d files, not the image and its landmarks", len(first))
-	}
+	testkit.Equal(t, "files, the image and its landmarks", len(first), 2)
 	for path, info := range second {
 		if !os.SameFile(info, first[path]) {
 			t.Errorf("%s was written again", path)
@@ -191,9 +189,7 @@ func TestNotKept(t *testing.T) {
 		i := built(t, 1, 1)
 		spoil(i)
 		s.Keep(i)
-		if !strings.Contains(log.String(), "could not be stored") {
-			t.Errorf("%s: logged %q", name, log.String())
-		}
+		testkit.WantText(t, name+": "+log.String(), "could not be stored")
 		_, err := s.Find(i.ID())
 		testkit.WantError(t, err, "", "is not in the cache")
 	}
@@ -253,15 +249,13 @@ func TestFindOneOfEqualLoads(t *testing.T) {
 	keep(1, 7, 1)
 	newest := keep(1, 7, 2)
 	for range 2 { // finding one must not make another the newest
-		if i, err := s.Find(newest.ID()); err != nil || i.Digest != newest.Digest {
-			t.Errorf("got %v, %v, want %s", i, err, newest.Digest)
-		}
+		i, err := s.Find(newest.ID())
+		must(t, err)
+		testkit.Equal(t, "digest", i.Digest, newest.Digest)
 	}
 	keep(1, 8, 3)
-	const why = "the beginning of 2 images"
-	if i, err := s.Find(newest.ID()); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), why) {
-		t.Errorf("other bytes are loaded: %v, %v, want %s", i, err, why)
-	}
+	_, err := s.Find(newest.ID()) // other bytes are loaded
+	testkit.WantError(t, err, failure.Config, "the beginning of 2 images")
 }
 
 // Landmarks are no image, and an image without its landmarks, or with another version's label, cannot be used.

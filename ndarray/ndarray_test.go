@@ -16,12 +16,11 @@ func TestDTypeNames(t *testing.T) {
 		"int4": {Int, 4, 1}, "complex64": {complexCode, 64, 1}, "int": {Int, 32, 1},
 	} {
 		got, err := ParseDType(name)
-		if err != nil || got != want {
-			t.Errorf("ParseDType(%q) = %v, %v, want %v", name, got, err, want)
-		}
-		if back, err := ParseDType(got.String()); err != nil || back != got {
-			t.Errorf("%q prints as %q, which reads as %v, %v", name, got, back, err)
-		}
+		must(t, err)
+		testkit.Equal(t, name, got, want)
+		back, err := ParseDType(got.String())
+		must(t, err)
+		testkit.Equal(t, name, back, got)
 	}
 	for _, bad := range []string{
 		"", "int8 ", "int0", "int-8", "int+8", "float999", "int8x0", "int8x", "int8x99999",
@@ -44,9 +43,7 @@ func TestSizes(t *testing.T) {
 		{DType{Float, 64, 4}, 32},
 		{DType{Int, 0, 1}, 0},
 	} {
-		if got := c.d.Size(); got != c.want {
-			t.Errorf("%v has %d bytes, want %d", c.d, got, c.want)
-		}
+		testkit.Equal(t, c.d, c.d.Size(), c.want)
 	}
 }
 
@@ -99,15 +96,9 @@ func TestElements(t *testing.T) {
 		{DType{Float, 64, 1}, []byte{0, 0, 0, 0, 0, 0, 0xf8, 0xbf}, "-1.5", -1.5, -1},
 	} {
 		a := &Array{c.d, []int64{1}, c.data}
-		if got := a.Text(0); got != c.text {
-			t.Errorf("%v % x prints %s, want %s", c.d, c.data, got, c.text)
-		}
-		if got := a.Float(0); got != c.f {
-			t.Errorf("%v % x is %v, want %v", c.d, c.data, got, c.f)
-		}
-		if got := a.Int(0); got != c.i {
-			t.Errorf("%v % x is %d, want %d", c.d, c.data, got, c.i)
-		}
+		testkit.Equal(t, c, a.Text(0), c.text)
+		testkit.Equal(t, c, a.Float(0), c.f)
+		testkit.Equal(t, c, a.Int(0), c.i)
 	}
 	pair := &Array{DType{UInt, 8, 2}, []int64{1}, []byte{1, 2}}
 	if pair.Text(0) != "0102" || !math.IsNaN(pair.Float(0)) {

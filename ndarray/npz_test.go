@@ -56,21 +56,11 @@ func TestFilesSurviveARoundTrip(t *testing.T) {
 			func(a, b Named) bool { return a.Name == b.Name && a.Equal(b.Array) }) {
 			t.Errorf("%s changed: %v", path, err)
 		}
-		compareInPython(t, out, path)
-	}
-}
-
-// compareInPython compares both files with a reader in Python (standard library only).
-func compareInPython(t *testing.T, got, want string) {
-	t.Helper()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Log("python3 is not installed: the file was not compared by a second reader")
-		return
-	}
-	out, err := exec.Command(python, "testdata/compare.py", got, want).CombinedOutput()
-	if err != nil {
-		t.Errorf("compare.py %s %s: %s", got, want, out)
+		if python, err := exec.LookPath("python3"); err != nil { // a second reader, with the standard library alone
+			t.Log(err)
+		} else {
+			testkit.Output(t, exec.Command(python, "testdata/compare.py", out, path))
+		}
 	}
 }
 
@@ -196,7 +186,7 @@ func TestHostileArchives(t *testing.T) {
 		"nothing":    {},
 	} {
 		path := filepath.Join(t.TempDir(), "x.npz")
-		must(t, os.WriteFile(path, file, 0o644))
+		testkit.WriteFile(t, path, string(file))
 		_, err := ReadNPZ(path)
 		testkit.WantError(t, err, failure.Config, path)
 		if failure.Next(err) == "" {
@@ -232,14 +222,12 @@ func TestManyArrays(t *testing.T) {
 		return bytes.NewReader(zipOf(t, data, names...))
 	}
 	r := archive(4200, 118)
-	if arrays, err := readArchive(r, r.Size(), usual); err != nil || len(arrays) != 4200 {
-		t.Errorf("%d arrays, %v", len(arrays), err)
-	}
+	arrays, err := readArchive(r, r.Size(), usual)
+	must(t, err)
+	testkit.Equal(t, "arrays", len(arrays), 4200)
 	r = archive(20, 1<<10)
-	_, err := readArchive(r, r.Size(), limits{1 << 10, 20 << 10})
-	if err == nil || !strings.Contains(err.Error(), "all headers together") {
-		t.Error(err)
-	}
+	_, err = readArchive(r, r.Size(), limits{1 << 10, 20 << 10})
+	testkit.WantError(t, err, "", "all headers together")
 }
 
 func TestWriteErrors(t *testing.T) {

@@ -30,6 +30,9 @@ func TestCheckFPU(t *testing.T) {
 		vectors  = "-mcpu=cortex-m55 -mfloat-abi=hard"
 		integers = "-mcpu=cortex-m55+nofp -mfloat-abi=softfp" // vectors of integers only
 	)
+	check := func(of string, board func() ([]byte, error)) error {
+		return CheckFPU(&boards.Board{Name: "b"}, []mlf.File{{Name: "net.o", Data: object(of)}}, board)
+	}
 	for _, c := range []struct{ board, object, want string }{
 		{none, none, ""},
 		{none, single, "VFPv4-D16 of single precision, but board b needs no FPU"},
@@ -46,24 +49,18 @@ func TestCheckFPU(t *testing.T) {
 		{none, integers, "vectors (MVE), but board b needs no FPU"},
 	} {
 		asked := 0
-		err := CheckFPU(&boards.Board{Name: "b"}, []mlf.File{{Name: "net.o", Data: object(c.object)}},
-			func() ([]byte, error) { asked++; return object(c.board), nil })
-		if (c.want == "") != (err == nil) || err != nil && (!errors.Is(err, ErrTarget) ||
-			!strings.Contains(err.Error(), "net.o is for "+c.want) && !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s on %s: %v, want %q", c.object, c.board, err, c.want)
+		err := check(c.object, func() ([]byte, error) { asked++; return object(c.board), nil })
+		testkit.WantErrorIf(t, c.want != "", err, "", "net.o is for ", c.want)
+		if err != nil && !errors.Is(err, ErrTarget) {
+			t.Error(err)
 		}
 		if uses := c.object != none; (asked == 1) != uses {
 			t.Errorf("%s: the compiler ran %d times", c.object, asked)
 		}
 	}
 	broken := errors.New("no compiler")
-	err := CheckFPU(&boards.Board{}, []mlf.File{{Data: object(single)}}, func() ([]byte, error) { return nil, broken })
-	if !errors.Is(err, broken) {
+	if err := check(single, func() ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Error(err)
 	}
-	if err := CheckFPU(&boards.Board{}, []mlf.File{{Data: object(single)}}, func() ([]byte, error) {
-		return []byte("text"), nil
-	}); err == nil {
-		t.Error("what is no object was accepted")
-	}
+	testkit.WantError(t, check(single, func() ([]byte, error) { return []byte("text"), nil }), "")
 }

@@ -36,9 +36,8 @@ func TestLinked(t *testing.T) {
 		"Allocating common symbols\ncommon  0x4  c.a(z.o)\n\nLinker script and memory map\n\n"+
 		"LOAD build/a b/model.o\nSTART GROUP\nLOAD lib.a\nLOAD x/y.c.obj\nLOAD /lib/libc.so.6\nEND GROUP\n")
 	objects, members, err := Linked(file)
-	if got := strings.Join(objects, ", "); err != nil || got != "s/f.o, build/a b/model.o, x/y.c.obj" {
-		t.Errorf("%s, %v", got, err)
-	}
+	testkit.Must(t, err)
+	testkit.Equal(t, "objects", strings.Join(objects, ", "), "s/f.o, build/a b/model.o, x/y.c.obj")
 	if got := strings.Join(members, ", "); got != spaced+", lib.a(a.o), short.a(b.o), /usr/lib x/libc.a(lib_a-malloc.o), "+
 		"/usr/lib x/libc.a(lib_a-mallocr.c.obj), /usr/lib x/libc.a(lib_a-sbrkr.o)" {
 		t.Error(got)

@@ -1,6 +1,10 @@
 package fit
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
+)
 
 // TestObjectPart: where a linker runs in a folder of its own and takes the project's objects from archives, those of an
 // operating system beside them are not taken for the project's, whatever their names are.
@@ -39,8 +43,6 @@ func TestObjectPart(t *testing.T) {
 		{here, "modules/own/libfirmware.a", "fault.c.obj", partOther},
 	} {
 		piece := &mapPiece{name: ".text", object: c.object, member: c.member}
-		if got := c.l.objectPart(piece); got != c.want {
-			t.Errorf("%s(%s) is of %q, want %q", c.object, c.member, got, c.want)
-		}
+		testkit.Equal(t, c.object+" "+c.member, c.l.objectPart(piece), c.want)
 	}
 }

@@ -34,14 +34,10 @@ func TestReadMaps(t *testing.T) {
 	} {
 		m, err := readMap(bytes.NewReader(testkit.ReadFile(t, "testdata/maps/"+c.file)))
 		testkit.Must(t, err)
-		if got := fmt.Sprint(m.regions); got != c.regions {
-			t.Errorf("%s: regions %s", c.file, got)
-		}
+		testkit.Equal(t, c.file, fmt.Sprint(m.regions), c.regions)
 		all := pieceLines(m)
 		for _, want := range c.pieces {
-			if !strings.Contains(all, "\n"+want+"\n") {
-				t.Errorf("%s: no piece %q", c.file, want)
-			}
+			testkit.WantText(t, all, "\n"+want+"\n")
 		}
 		for _, s := range m.sections {
 			var sum uint64
@@ -75,9 +71,7 @@ func TestMapLoadAddress(t *testing.T) {
 		".a_section_of_a_long_name\n                0x20000010       0x10 load address 0x00000100\n.bss            0x30\n"))
 	testkit.Must(t, err)
 	want := "[{.data 536870912 4 224 []} {.a_section_of_a_long_name 536870928 16 256 []}]"
-	if got := fmt.Sprint(m.sections); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	testkit.Equal(t, "sections", fmt.Sprint(m.sections), want)
 }
 
 const mapHead = "Linker script and memory map\n\n"

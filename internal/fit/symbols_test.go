@@ -4,15 +4,15 @@ import (
 	"debug/elf"
 	"fmt"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 func TestSourceName(t *testing.T) {
 	for name, want := range map[string]string{
 		"main": "main", "f.constprop.0": "f", "buffer.1234": "buffer", ".LC0": ".LC0", "": "",
 	} {
-		if got := sourceName(name); got != want {
-			t.Errorf("%q: %q, want %q", name, got, want)
-		}
+		testkit.Equal(t, name, sourceName(name), want)
 	}
 }
 
@@ -30,7 +30,5 @@ func TestWithoutOverlaps(t *testing.T) {
 	}) {
 		got += fmt.Sprintf("%s %d+%d ", s.Name, s.Value, s.Size)
 	}
-	if want := "f 100+60 beyond 160+20 next 180+8 other 100+4 "; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	testkit.Equal(t, "symbols", got, "f 100+60 beyond 160+20 next 180+8 other 100+4 ")
 }

@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
@@ -32,12 +31,8 @@ func TestShares(t *testing.T) {
 		partRuntime: {Text: 60, Data: 10, BSS: 8}, partArena: {BSS: 5000}, partStack: {BSS: 400},
 	})
 	want := []Share{{partRuntime, 70, 8}, {partParameters, 900, 0}, {partArena, 0, 100}}
-	if got := chip.Shares(); !reflect.DeepEqual(got, want) {
-		t.Errorf("chip: %+v", got)
-	}
-	if got := process.Shares(); !reflect.DeepEqual(got, []Share{{partRuntime, 70, 18}, {partArena, 0, 100}}) {
-		t.Errorf("process: %+v", got)
-	}
+	testkit.Equal(t, "chip", chip.Shares(), want)
+	testkit.Equal(t, "process", process.Shares(), []Share{{partRuntime, 70, 18}, {partArena, 0, 100}})
 	process.Arena.Need = 0
 	if flash, ram := process.FlashAndRAM(); flash != 70 || ram != 5018 {
 		t.Errorf("with an unknown need: %d, %d", flash, ram)
@@ -57,7 +52,5 @@ func TestLinkerRegions(t *testing.T) {
 		{Name: "RAM", Origin: 0x2000, Size: 0x1000},
 		{Name: "AUX", Origin: 0x4000, Size: 0x1000},
 	}
-	if got := l.regionsOf(nil); !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v", got)
-	}
+	testkit.Equal(t, "regions", l.regionsOf(nil), want)
 }
