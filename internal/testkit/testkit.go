@@ -3,6 +3,7 @@ package testkit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -247,6 +248,26 @@ func WantError(t testing.TB, err error, class failure.Class, texts ...string) {
 	}
 	if of := failure.Of(err); class != "" && of != class {
 		t.Errorf("class %q, want %q: %v", of, class, err)
+	}
+}
+
+// As returns the error of a type that is in an error, or ends the test.
+func As[E error](t testing.TB, err error) E {
+	t.Helper()
+	e, ok := errors.AsType[E](err)
+	if !ok {
+		t.Fatalf("got %v, want a %T", err, e)
+	}
+	return e
+}
+
+// Absent reports files that are there.
+func Absent(t testing.TB, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		if _, err := os.Lstat(path); err == nil {
+			t.Errorf("%s is there", path)
+		}
 	}
 }
 

@@ -21,6 +21,13 @@ func Shelf(t testing.TB, files map[string]string) string {
 	return dir
 }
 
+// Text returns a shipped board's file with more fields before its own.
+func Text(t testing.TB, name, fields string) string {
+	t.Helper()
+	text := testkit.ReadFile(t, filepath.Join(testkit.Root(t), "boards", name+".json"))
+	return strings.Replace(string(text), "{", "{"+fields, 1)
+}
+
 // With writes a board file that adds a C file and functions to a shipped board, or to one of a family, FAMILY/NAME. It
 // returns the new board's name and the folder for the search path.
 func With(t testing.TB, name, file, source string, functions map[string]string) (string, string) {
@@ -29,8 +36,7 @@ func With(t testing.TB, name, file, source string, functions map[string]string) 
 	if family, _, ok := strings.Cut(name, "/"); ok {
 		board["doc"], board["inherits"] = "with functions of its own", "family/"+family
 	} else {
-		text := testkit.ReadFile(t, filepath.Join(testkit.Root(t), "boards", name+".json"))
-		testkit.Must(t, json.Unmarshal(text, &board))
+		testkit.Must(t, json.Unmarshal([]byte(Text(t, name, "")), &board))
 		own += "_own"
 	}
 	sources, _ := board["sources"].([]any)

@@ -5,6 +5,7 @@ package mlftest
 import (
 	"path/filepath"
 	"sort"
+	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/testkit"
@@ -52,6 +53,18 @@ const tinyMetadata = `{"version": 7, "model_name": "twice", "export_datetime": "
 func Operator(t testing.TB, source string) string {
 	t.Helper()
 	return Tiny(t, map[string]string{"codegen/host/src/lib1.c": source})
+}
+
+// Edited writes the archive of Tiny with other texts in its operator: pairs of an old one, which it must contain, and a
+// new one.
+func Edited(t testing.TB, pairs ...string) string {
+	t.Helper()
+	for i := 0; i < len(pairs); i += 2 {
+		if !strings.Contains(TinyOperator, pairs[i]) {
+			t.Fatalf("the operator has no %q", pairs[i])
+		}
+	}
+	return Operator(t, strings.NewReplacer(pairs...).Replace(TinyOperator))
 }
 
 // Tiny writes an archive of one operator, out[i] = in[i] * 2. changes replaces or adds files ("" removes one).
