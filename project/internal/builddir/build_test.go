@@ -31,7 +31,9 @@ var (
 	must      = testkit.Must
 	writeFile = testkit.WriteFile
 	readFile  = testkit.ReadFile
+	absent    = testkit.Absent
 	wantError = testkit.WantError
+	missingOf = testkit.As[*failure.MissingToolError]
 )
 
 // This file builds projects whose build command is a script: its "image" is the list of files that the folder got since
@@ -64,9 +66,6 @@ type fixture struct {
 func newFixture(t *testing.T, more string, files map[string]string) *fixture {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "p")
-	tools := t.TempDir()
-	cc := "#!/bin/sh\ncase $1 in --version) echo cc 1;; *) echo native;; esac\n"
-	testkit.WriteProgram(t, filepath.Join(tools, "own-cc"), cc)
 	must(t, os.MkdirAll(dir, 0o755))
 	tree, err := workdir.Open(dir)
 	must(t, err)
@@ -80,12 +79,13 @@ func newFixture(t *testing.T, more string, files map[string]string) *fixture {
 	f := &fixture{t: t, Build: &Build{
 		State: state, Tree: tree, Cache: cache.New(t.TempDir(), cache.Options{}), Jobs: 1,
 		Env: buildenv.Env{
-			Template: &state.Template.Description, Dir: dir, Programs: []string{tools}, Tools: &buildenv.Tools{},
+			Template: &state.Template.Description, Dir: dir, Programs: []string{t.TempDir()}, Tools: &buildenv.Tools{},
 		},
 		Progress: func(string, int, int) {}, Explain: func(err error, _ string) error { return err },
 		Check: func(string) error { return nil },
 	}}
 	f.Log = hclog.New(&hclog.LoggerOptions{Output: &f.log})
+	f.program("own-cc", "case $1 in --version) echo cc 1;; *) echo native;; esac")
 	f.write("build.sh", more+script)
 	testkit.WriteFiles(t, dir, files)
 	return f
@@ -101,6 +101,12 @@ func (f *fixture) write(name, text string) {
 func (f *fixture) read(name string) string {
 	f.t.Helper()
 	return string(readFile(f.t, f.at(name)))
+}
+
+// program writes a program that the build finds.
+func (f *fixture) program(name, script string) {
+	f.t.Helper()
+	testkit.WriteProgram(f.t, filepath.Join(f.Env.Programs[0], name), "#!/bin/sh\n"+script+"\n")
 }
 
 // build builds, and returns the names of the results.
@@ -375,10 +381,8 @@ esac
 			must(t, os.Remove(tries))
 			f.write(lib0, c.text)
 			_, err := f.build()
-			failed := new(buildenv.ToolError)
-			if !errors.As(err, &failed) || !strings.Contains(err.Error(), c.want) || c.class != "" && failed.Class != c.class {
-				t.Errorf("%v (%v)", err, failure.Of(err))
-			}
+			wantError(t, err, c.class, c.want)
+			testkit.As[*buildenv.ToolError](t, err)
 			if text, _ := os.ReadFile(tries); strings.Count(string(text), "try") != c.tries || explained != 1 {
 				t.Errorf("%d tries, %d explanations", strings.Count(string(text), "try"), explained)
 			}
@@ -481,8 +485,8 @@ func TestNotes(t *testing.T) {
 			text := strings.ReplaceAll(err.Error(), f.Tree.Dir, "PROJECT")
 			text = strings.ReplaceAll(text, denied, "DENIED")
 			unwanted, isUnwanted := strings.CutPrefix(c.want, "!")
-			failed := new(buildenv.ToolError)
-			if !errors.As(err, &failed) || strings.Contains(string(failed.Tail), "/kept/") {
+			failed := testkit.As[*buildenv.ToolError](t, err)
+			if strings.Contains(string(failed.Tail), "/kept/") {
 				t.Errorf("the end of the output: %s", failed.Tail)
 			}
 			if isUnwanted && strings.Contains(text, unwanted) || !isUnwanted && !strings.Contains(text+next, c.want) ||
@@ -509,9 +513,7 @@ func TestChanges(t *testing.T) {
 	f.write("src/a.c", "b")
 	_, err := f.Run(t.Context())
 	wantError(t, err, "", "src/a.c changed during the build")
-	if _, err := os.Stat(ran); err == nil {
-		t.Error("the command ran on an input that had changed")
-	}
+	absent(t, ran)
 
 	f = newFixture(t, "", map[string]string{"src/a.c": "a", lib0: "0"})
 	const once = "mkdir -p build; [ -e build/out ] || cat " + lib0 + " >build/out; cp build/out build/firmware.elf\n"
@@ -527,10 +529,9 @@ func TestChanges(t *testing.T) {
 	f.write("build.sh", "mkdir -p build; date +%N$RANDOM >build/firmware.elf; pwd >>build/firmware.elf\n")
 	f.fails(failure.Config, "it depends on the folder, the time or the order")
 
-	generator := filepath.Join(f.Env.Programs[0], "own-generator") // it has a place, but no part in the key
 	f.write("build.sh", "mkdir -p build; own-generator >build/firmware.elf\n")
 	for n, output := range []string{"one", "one", "two", "two"} {
-		testkit.WriteProgram(t, generator, "#!/bin/sh\necho "+output+"\n")
+		f.program("own-generator", "echo "+output) // it has a place, but no part in the key
 		results, err := f.build()
 		differs := failure.Of(err) == failure.Config && strings.Contains(err.Error(), "is not that of the last build")
 		if differs != (n == 2) || err != nil && n != 2 {
@@ -619,12 +620,8 @@ func TestUpToDate(t *testing.T) {
 	f.State.Template.Prepare = [][]string{{"true"}}
 	f.State.Template.Tools = []templatefile.Tool{{Name: "own-tool"}}
 	f.State.Board.PostLink.Words = []string{"own-sign", "{out.bin}"}
-	program := func(name, says string) {
-		text := "#!/bin/sh\necho " + says + "\n"
-		testkit.WriteProgram(t, filepath.Join(f.Env.Programs[0], name), text)
-	}
-	program("own-tool", "tool 1")
-	program("own-sign", "sign 1")
+	f.program("own-tool", "echo tool 1")
+	f.program("own-sign", "echo sign 1")
 	upToDate := func() bool {
 		must(t, f.ReadInputs(t.Context()))
 		return f.IsUpToDate(t.Context(), Last(f.Tree, f.State))
@@ -636,9 +633,9 @@ func TestUpToDate(t *testing.T) {
 	}{
 		{"", func() {}},
 		{"a source", func() { f.write("src/a.c", "b") }},
-		{"the compiler", func() { program("own-cc", "cc 2") }},
-		{"a tool", func() { program("own-tool", "tool 2") }},
-		{"the signer", func() { program("own-sign", "sign 2") }},
+		{"the compiler", func() { f.program("own-cc", "echo cc 2") }},
+		{"a tool", func() { f.program("own-tool", "echo tool 2") }},
+		{"the signer", func() { f.program("own-sign", "echo sign 2") }},
 		{"the signer's words", func() { f.State.Board.PostLink.Words[1] = "{out.hex}" }},
 		{"the command", func() { f.State.Template.Build = []string{"sh", "build.sh", "x"} }},
 		{"a command before it", func() { f.State.Template.Prepare[0] = []string{"true", "x"} }},
@@ -658,13 +655,11 @@ func TestUpToDate(t *testing.T) {
 	}
 	for name, spoil := range map[string]func(){
 		"own-sign": func() { must(t, os.Remove(filepath.Join(f.Env.Programs[0], "own-sign"))) },
-		"own-cc": func() {
-			testkit.WriteProgram(t, filepath.Join(f.Env.Programs[0], "own-cc"), "#!/bin/sh\nexit 1\n")
-		},
+		"own-cc":   func() { f.program("own-cc", "exit 1") },
 	} {
 		spoil()
 		wantError(t, f.ReadInputs(t.Context()), "", name)
-		program(name, "mended")
+		f.program(name, "echo mended")
 	}
 }
 
@@ -730,9 +725,7 @@ func TestPrepare(t *testing.T) {
 	}
 	f.State.Template.Prepare = [][]string{{"sh", "-c", "echo broken >&2; exit 1"}, {"touch", f.at("second")}}
 	f.fails("", "broken")
-	if _, err := os.Stat(f.at("second")); err == nil {
-		t.Error("the second command ran")
-	}
+	absent(t, f.at("second"))
 	f.State.Template.Prepare = [][]string{{"sh", "-c", "true"}, {"sh", "-c", "exit 1"}}
 	f.fails("", "-c true && ")
 	f.State.Template.Prepare = [][]string{{"no-such-program"}}
@@ -779,9 +772,7 @@ func TestEndedBuild(t *testing.T) {
 	if _, err := f.Run(short); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	if _, err := os.Stat(f.at("build/firmware.elf")); err == nil {
-		t.Error("there is a result")
-	}
+	absent(t, f.at("build/firmware.elf"))
 	f.expect(1, "build.sh")
 	give, err := f.Env.Tools.TakeJob(t.Context(), 1)
 	must(t, err)
@@ -823,19 +814,20 @@ func TestUnreturned(t *testing.T) {
 // TestLibraryMissing: a command's error about the C library of a board that has none names what to install.
 func TestLibraryMissing(t *testing.T) {
 	f := newFixture(t, "echo 'stdio.h: No such file' >&2; exit 1\n", nil)
-	missing := new(failure.MissingToolError)
-	if _, err := f.build(); err == nil || errors.As(err, &missing) {
-		t.Errorf("of a process: %v", err)
+	other := func(of string) {
+		t.Helper()
+		if _, err := f.build(); err == nil || errors.As(err, new(*failure.MissingToolError)) {
+			t.Errorf("of %s: %v", of, err)
+		}
 	}
+	other("a process")
 	f.State.Board.Memory, f.State.Board.Toolchain.Install = []boards.Region{{Name: "ram"}}, "get it"
-	if _, err := f.build(); !errors.As(err, &missing) || missing.Install != "get it" ||
-		missing.Tool != "the C library of own-cc" {
+	_, err := f.build()
+	if m := missingOf(t, err); m.Install != "get it" || m.Tool != "the C library of own-cc" {
 		t.Error(err)
 	}
 	f.write("build.sh", "echo lost >&2; exit 1\n")
-	if _, err := f.build(); err == nil || errors.As(err, &missing) {
-		t.Errorf("of another error: %v", err)
-	}
+	other("another error")
 }
 
 // TestToolElsewhere: a tool of another version, or at another path, chooses another folder: build commands write it
@@ -843,16 +835,13 @@ func TestLibraryMissing(t *testing.T) {
 func TestToolElsewhere(t *testing.T) {
 	f := newFixture(t, "", nil)
 	f.State.Template.Tools = []templatefile.Tool{{Name: "own-tool"}}
-	install := func(version string) {
-		testkit.WriteProgram(t, filepath.Join(f.Env.Programs[0], "own-tool"), "#!/bin/sh\necho tool "+version+"\n")
-	}
-	install("1")
+	f.program("own-tool", "echo tool 1")
 	f.expect(1, "build.sh")
 	f.expect(2)
-	install("2")
+	f.program("own-tool", "echo tool 2")
 	f.expect(1, "build.sh")
 	f.Env.Programs = []string{t.TempDir(), f.Env.Programs[0]}
-	install("2")
+	f.program("own-tool", "echo tool 2")
 	f.expect(1, "build.sh")
 }
 
@@ -872,14 +861,14 @@ func TestByHand(t *testing.T) {
 	_, err = f.ByHand(t.Context())
 	wantError(t, err, failure.Config)
 	f.State.Template.Env, f.State.Template.Build = nil, []string{"no-such-builder"}
-	missing := new(failure.MissingToolError)
-	if _, err := f.ByHand(t.Context()); !errors.As(err, &missing) || missing.Tool != "no-such-builder" {
+	_, err = f.ByHand(t.Context())
+	if missingOf(t, err).Tool != "no-such-builder" {
 		t.Error(err)
 	}
 	f.State.Board.Toolchain.CC, f.State.Board.Toolchain.Install = "no-such-cc", "get it"
 	_, err = f.ByHand(t.Context())
 	for _, err := range []error{err, f.ReadInputs(t.Context())} {
-		if !errors.As(err, &missing) || missing.Tool != "no-such-cc" || missing.Install != "get it" {
+		if m := missingOf(t, err); m.Tool != "no-such-cc" || m.Install != "get it" {
 			t.Error(err)
 		}
 	}
@@ -914,22 +903,19 @@ func TestFoundCompiler(t *testing.T) {
 		t.Error("it is not up to date")
 	}
 	f.expect(2)
-	cc := filepath.Join(f.Env.Programs[0], "own-cc")
-	testkit.WriteProgram(t, cc, "#!/bin/sh\necho another\n")
+	f.program("own-cc", "echo another")
 	must(t, f.ReadInputs(t.Context()))
 	if f.IsUpToDate(t.Context(), record) {
 		t.Error("another compiler is not noticed")
 	}
 	f.expect(1, "board.txt", "build.sh")
-	must(t, os.Remove(cc))
+	must(t, os.Remove(filepath.Join(f.Env.Programs[0], "own-cc")))
 	f.fails(failure.ToolMissing)
-	for text, want := range map[string]string{
-		"{": "what the build found out about the board: ", `{"nonsense": 1}`: "what the build found out about the board: ",
-	} {
+	for _, text := range []string{"{", `{"nonsense": 1}`} {
 		f.write("board.txt", text)
-		f.fails(failure.Config, want)
+		f.fails(failure.Config, "what the build found out about the board: ")
 	}
-	testkit.WriteProgram(t, cc, "#!/bin/sh\nexit 1\n")
+	f.program("own-cc", "exit 1")
 	f.write("board.txt", `{"toolchain": {"cc": "own-cc"}}`)
 	f.fails("", "own-cc")
 	f.Board = nil
