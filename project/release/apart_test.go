@@ -3,26 +3,20 @@ package release_test
 import (
 	"bytes"
 	"debug/elf"
-	"errors"
+	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/project/release"
 )
 
 // farFlash has parameters in flash 2 GiB above that of the code.
-const farFlash = `{"place": {"parameters": "qspi"}, "memory": [
+const farFlash = `"place": {"parameters": "qspi"}, "memory": [
   {"name": "flash", "origin": "0x08000000", "size": "0x00200000", "exec": true, "nonvolatile": true,
     "sectors": [{"count": 16, "size": "0x20000"}], "erase_cycles": 10000},
   {"name": "dtcm", "origin": "0x20000000", "size": "0x00020000"},
@@ -34,27 +28,11 @@ const farFlash = `{"place": {"parameters": "qspi"}, "memory": [
 
 // TestFarFlash: an image in two memories that are far apart is one file of raw bytes for each.
 func TestFarFlash(t *testing.T) {
-	text := readFile(t, "../../boards/nucleo_h743zi.json")
-	builder := &project.Builder{
-		Host: device.Host{Path: []string{boardstest.Shelf(t, map[string]string{
-			"far.json": strings.Replace(string(text), "{", farFlash, 1),
-		})}, Cache: cache.New(testcache.Dir(), cache.Options{})},
-
-		Forms: true, Jobs: 2,
-	}
+	shelf := boardstest.Shelf(t, map[string]string{"far.json": boardstest.Text(t, "nucleo_h743zi", farFlash)})
 	spec := project.Spec{Board: "far", Model: mlftest.Path(t, "digits_i8.aot_packed")}
-	dir := filepath.Join(t.TempDir(), "p")
-	p, err := builder.Generate(t.Context(), dir, spec)
-	must(t, err)
-	defer p.Close()
-	i, err := p.Build(t.Context())
-	if missing := new(failure.MissingToolError); errors.As(err, &missing) {
-		t.Skip(missing)
-	}
-	must(t, err)
+	p := generated(t, t.TempDir(), spec, shelf)
+	i, r := built(t, p, release.Options{})
 	f, err := i.ELF()
-	must(t, err)
-	r, err := release.Of(p, i, release.Options{})
 	must(t, err)
 	total := 0
 	for _, c := range []struct {
@@ -67,8 +45,7 @@ func TestFarFlash(t *testing.T) {
 			if s.Type != elf.PT_LOAD || s.Filesz == 0 || s.Paddr < c.first || s.Paddr > c.last {
 				continue
 			}
-			want := make([]byte, s.Filesz)
-			_, err := s.ReadAt(want, 0)
+			want, err := io.ReadAll(s.Open())
 			must(t, err)
 			if from := s.Paddr - c.first; uint64(len(data)) < from+s.Filesz || !bytes.Equal(data[from:from+s.Filesz], want) {
 				t.Errorf("%s has not the %d bytes at %#x", c.file, s.Filesz, s.Paddr)
@@ -87,26 +64,9 @@ func TestFarFlash(t *testing.T) {
 	must(t, p.Generate(t.Context(), spec))
 	i, err = p.Build(t.Context())
 	must(t, err)
-	left, err := filepath.Glob(filepath.Join(dir, "build", "firmware-*.bin"))
+	left, err := filepath.Glob(filepath.Join(p.Dir(), "build", "firmware-*.bin"))
 	must(t, err)
 	if i.ExtraBin != "" || len(left) != 0 {
 		t.Errorf("after a build without parts in another flash, there are %q and %q", i.ExtraBin, left)
 	}
 }
-
-// fileOf returns a file of a release.
-func fileOf(t *testing.T, r *release.Release, name string) []byte {
-	t.Helper()
-	n := slices.IndexFunc(r.Files, func(f release.File) bool { return f.Name == name })
-	if n < 0 {
-		t.Fatalf("the release has no %s", name)
-	}
-	return r.Files[n].Data
-}
-
-var (
-	must      = testkit.Must
-	writeFile = testkit.WriteFile
-	readFile  = testkit.ReadFile
-	wantError = testkit.WantError
-)

@@ -1,8 +1,6 @@
 package release_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -59,7 +57,7 @@ func TestLibrary(t *testing.T) {
 		Models  []struct{ Name, Archive, Archive_SHA256 string }
 		Parts   []struct{ Kind, Name, Version, Licence string }
 	}
-	must(t, json.Unmarshal(fileOf(t, r, "release.json"), &about))
+	readAbout(t, r, &about)
 	if !slices.Equal(about.Options, []string{"operator_opt=Os", "params=sine=ram"}) || len(about.Models) != 2 ||
 		about.Models[0].Name != "sine" || len(about.Models[1].Archive_SHA256) != 64 {
 		t.Errorf("%+v", about)
@@ -80,10 +78,8 @@ func TestLibrary(t *testing.T) {
 	if !slices.Equal(parts, want) {
 		t.Errorf("parts:\n%s\nwant:\n%s", strings.Join(parts, "\n"), strings.Join(want, "\n"))
 	}
-	var bom cyclonedx.BOM
-	bill := bytes.NewReader(fileOf(t, r, "sbom.cdx.json"))
-	err := cyclonedx.NewBOMDecoder(bill, cyclonedx.BOMFileFormatJSON).Decode(&bom)
-	if err != nil || bom.Metadata.Component.Type != cyclonedx.ComponentTypeLibrary || len(*bom.Components) != 6 {
-		t.Errorf("%+v, %v", bom.Metadata, err)
+	bom := billOf(t, r)
+	if bom.Metadata.Component.Type != cyclonedx.ComponentTypeLibrary || len(*bom.Components) != 6 {
+		t.Errorf("%+v", bom.Metadata)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
@@ -26,29 +27,63 @@ import (
 	"github.com/boardsmith/boardsmith/project/release"
 )
 
-// built returns the release of a project in dir, built with a cache of its own. It skips the test without the tools.
-func built(t *testing.T, dir, board, app, archive string) *release.Release {
+var (
+	must      = testkit.Must
+	writeFile = testkit.WriteFile
+	readFile  = testkit.ReadFile
+	wantError = testkit.WantError
+)
+
+// generated returns a project in dir, with a cache of its own.
+func generated(t *testing.T, dir string, s project.Spec, path ...string) *project.Project {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("the host board is a process of Linux")
 	}
-	ctx := testkit.Context(t)
-	builder := &project.Builder{
-		Host: device.Host{Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{})}, Forms: true, Jobs: 2,
-	}
-	p, err := builder.Generate(ctx, filepath.Join(dir, "p"), project.Spec{
-		Board: board, Model: mlftest.Path(t, archive), Options: boards.Options{App: app},
-	})
+	host := device.Host{Path: path, Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{})}
+	builder := &project.Builder{Host: host, Forms: true, Jobs: 2}
+	p, err := builder.Generate(testkit.Context(t), filepath.Join(dir, "p"), s)
 	must(t, err)
-	defer p.Close()
-	i, err := p.Build(ctx)
-	if missing := new(failure.MissingToolError); errors.As(err, &missing) {
+	t.Cleanup(func() { must(t, p.Close()) })
+	return p
+}
+
+// built builds a project and returns its image and its release. It skips the test without the tools.
+func built(t *testing.T, p *project.Project, o release.Options) (*image.Image, *release.Release) {
+	t.Helper()
+	i, err := p.Build(testkit.Context(t))
+	if missing, ok := errors.AsType[*failure.MissingToolError](err); ok {
 		t.Skip(missing)
 	}
 	must(t, err)
-	r, err := release.Of(p, i, release.Options{})
+	r, err := release.Of(p, i, o)
 	must(t, err)
-	return r
+	return i, r
+}
+
+// fileOf returns a file of a release.
+func fileOf(t *testing.T, r *release.Release, name string) []byte {
+	t.Helper()
+	n := slices.IndexFunc(r.Files, func(f release.File) bool { return f.Name == name })
+	if n < 0 {
+		t.Fatalf("the release has no %s", name)
+	}
+	return r.Files[n].Data
+}
+
+// readAbout decodes release.json.
+func readAbout(t *testing.T, r *release.Release, v any) {
+	t.Helper()
+	must(t, json.Unmarshal(fileOf(t, r, "release.json"), v))
+}
+
+// billOf decodes the bill of materials.
+func billOf(t *testing.T, r *release.Release) *cyclonedx.BOM {
+	t.Helper()
+	var bom cyclonedx.BOM
+	data := bytes.NewReader(fileOf(t, r, "sbom.cdx.json"))
+	must(t, cyclonedx.NewBOMDecoder(data, cyclonedx.BOMFileFormatJSON).Decode(&bom))
+	return &bom
 }
 
 // TestEqual makes releases of the same inputs at two paths, with two homes and two caches, and compares all bytes.
@@ -66,7 +101,10 @@ func TestEqual(t *testing.T) {
 				home := filepath.Join(t.TempDir(), name)
 				t.Setenv("HOME", home)
 				t.Setenv("USER", filepath.Base(home))
-				r := built(t, filepath.Join(home, "work"), x.board, x.app, x.archive)
+				_, r := built(t, generated(t, filepath.Join(home, "work"), project.Spec{
+					Board: x.board, Model: mlftest.Path(t, x.archive), Options: boards.Options{App: x.app},
+				}), release.Options{})
+				checkBill(t, r)
 				dir := filepath.Join(home, "release")
 				must(t, r.Write(t.Context(), dir, false))
 				if !r.Matches(dir) {
@@ -82,11 +120,8 @@ func TestEqual(t *testing.T) {
 				want = append(want, "firmware.bin", "firmware.hex")
 			}
 			for _, name := range want {
-				if _, err := os.Stat(filepath.Join(folders[0], name)); err != nil {
-					t.Error(err)
-				}
+				readFile(t, filepath.Join(folders[0], name))
 			}
-			checkBill(t, folders[0])
 		})
 	}
 }
@@ -124,11 +159,9 @@ func filesIn(t *testing.T, dir string) map[string][]byte {
 }
 
 // checkBill reads the bill of materials with the library, and finds in it the parts that every firmware has.
-func checkBill(t *testing.T, dir string) {
+func checkBill(t *testing.T, r *release.Release) {
 	t.Helper()
-	data := filesIn(t, dir)["sbom.cdx.json"]
-	var bom cyclonedx.BOM
-	must(t, cyclonedx.NewBOMDecoder(bytes.NewReader(data), cyclonedx.BOMFileFormatJSON).Decode(&bom))
+	bom := billOf(t, r)
 	if bom.SpecVersion != cyclonedx.SpecVersion1_6 || bom.Metadata.Timestamp != "" || !strings.HasPrefix(bom.SerialNumber,
 		"urn:uuid:") {
 		t.Errorf("%v, time %q, serial %q", bom.SpecVersion, bom.Metadata.Timestamp, bom.SerialNumber)
@@ -196,8 +229,10 @@ func TestWrite(t *testing.T) {
 
 // TestBuilds: release.json has what was built, and an image that is not the project's last build has no release.
 func TestBuilds(t *testing.T) {
-	dir := t.TempDir()
-	r := built(t, dir, "host", boards.Standalone, "sine.aot_c")
+	p := generated(t, t.TempDir(), project.Spec{
+		Board: "host", Model: mlftest.Path(t, "sine.aot_c"), Options: boards.Options{App: boards.Standalone},
+	})
+	i, r := built(t, p, release.Options{})
 	var about struct {
 		Format     int
 		App, Board string
@@ -206,27 +241,33 @@ func TestBuilds(t *testing.T) {
 		BuildID    string `json:"build_id"`
 		Models     []struct{ Name, Archive string }
 	}
-	must(t, json.Unmarshal(fileOf(t, r, "release.json"), &about))
+	readAbout(t, r, &about)
 	if about.Format != 1 || about.App != "standalone" || about.Board != "host" || len(about.BuildID) != 32 ||
 		!slices.Equal(about.Options, []string{"app=standalone"}) || len(about.Files) != len(r.Files)-2 ||
 		len(about.Models) != 1 || about.Models[0].Name != "sine" {
 		t.Errorf("%+v", about)
 	}
-
-	p, err := (&project.Builder{}).Open(filepath.Join(dir, "p"))
-	must(t, err)
-	defer p.Close()
-	i, err := p.Built()
-	if err != nil || i == nil {
-		t.Fatal(err)
-	}
 	wrong := *i
 	wrong.Digest = strings.Repeat("0", 64)
-	_, err = release.Of(p, &wrong, release.Options{})
+	_, err := release.Of(p, &wrong, release.Options{})
 	wantError(t, err, failure.Config)
 	writeFile(t, i.Path, "another")
 	_, err = release.Of(p, i, release.Options{})
 	wantError(t, err, failure.Config)
+}
+
+// TestBoardsOwnC: the C of a custom board is a part.
+func TestBoardsOwnC(t *testing.T) {
+	spec := project.Spec{Board: "kiln", Model: mlftest.Path(t, "digits_i8.aot_c")}
+	_, r := built(t, generated(t, t.TempDir(), spec, "../../examples/custom-board"), release.Options{})
+	type part struct{ Kind, Name, SHA256 string }
+	var about struct{ Parts []part }
+	readAbout(t, r, &about)
+	if !slices.ContainsFunc(about.Parts, func(x part) bool {
+		return x.Kind == "board" && x.Name == "kiln" && len(x.SHA256) == 64
+	}) {
+		t.Errorf("it is not in %+v", about.Parts)
+	}
 }
 
 // TestLicence: the text that releases have is the repository's.

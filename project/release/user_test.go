@@ -1,23 +1,15 @@
 package release_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/CycloneDX/cyclonedx-go"
 	"github.com/package-url/packageurl-go"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
@@ -55,9 +47,6 @@ var users = map[string]string{
 func usersRelease(t *testing.T) (*release.Release, aboutFile, string) {
 	t.Helper()
 	dir := t.TempDir()
-	if runtime.GOOS == "windows" {
-		t.Skip("the host board is a process of Linux")
-	}
 	testkit.WriteFiles(t, dir, users)
 	if _, err := exec.LookPath("git"); err == nil { // a library with a repository of its own
 		for _, args := range []string{"init -q", "add -A", "-c user.name=a -c user.email=a@b commit -qm m"} {
@@ -67,43 +56,26 @@ func usersRelease(t *testing.T) (*release.Release, aboutFile, string) {
 		}
 		writeFile(t, filepath.Join(dir, "libraries", "nn", "nn.c"), users["libraries/nn/nn.c"]+"// changed\n")
 	}
-	builder := &project.Builder{Host: device.Host{Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{})}, Jobs: 2}
-	folder := filepath.Join(dir, "p")
-	p, err := builder.Generate(t.Context(), folder, project.Spec{
+	p := generated(t, dir, project.Spec{
 		Board: "host", Model: mlftest.Path(t, "sine.aot_packed"), Options: boards.Options{App: boards.Standalone},
 		Libraries: []string{filepath.Join(dir, "libraries", "nn")},
 	})
-	must(t, err)
-	defer p.Close()
+	sources, err := filepath.Glob(filepath.Join(p.Dir(), "src", "*.c"))
+	if err != nil || len(sources) == 0 {
+		t.Fatal("the template has no source", err)
+	}
+	writeFile(t, sources[0], string(readFile(t, sources[0]))+"\n// of ACME\n")
 	for name, text := range users {
-		if strings.HasPrefix(name, "libraries/") {
-			continue
-		}
-		writeFile(t, filepath.Join(folder, name), text)
-	}
-	sources, err := filepath.Glob(filepath.Join(folder, "src", "*.c"))
-	must(t, err)
-	edited := ""
-	for _, file := range sources {
-		if name := filepath.Base(file); users["src/"+name] == "" {
-			edited = "src/" + name
-			text := readFile(t, file)
-			writeFile(t, file, string(append(text, "\n// of ACME\n"...)))
-			break
+		if !strings.HasPrefix(name, "libraries/") {
+			writeFile(t, filepath.Join(p.Dir(), name), text)
 		}
 	}
-	i, err := p.Build(t.Context())
-	if missing := new(failure.MissingToolError); errors.As(err, &missing) {
-		t.Skip(missing)
-	}
-	must(t, err)
 	o := release.Options{Product: "Kiln", Version: "2.1", Commit: strings.Repeat("b", 40), Changed: "c0ffee"}
 	o.Boardsmith.Module, o.Boardsmith.Commit = "v0.1.0", strings.Repeat("a", 40)
-	r, err := release.Of(p, i, o)
-	must(t, err)
+	_, r := built(t, p, o)
 	var about aboutFile
-	must(t, json.Unmarshal(fileOf(t, r, "release.json"), &about))
-	return r, about, edited
+	readAbout(t, r, &about)
+	return r, about, "src/" + filepath.Base(sources[0])
 }
 
 // TestUser checks a release with files of a user.
@@ -185,9 +157,7 @@ func checkIdentities(t *testing.T, r *release.Release, about aboutFile) {
 			t.Errorf("a library's commit is %q", p.Version)
 		}
 	}
-	var bom cyclonedx.BOM
-	bill := bytes.NewReader(fileOf(t, r, "sbom.cdx.json"))
-	must(t, cyclonedx.NewBOMDecoder(bill, cyclonedx.BOMFileFormatJSON).Decode(&bom))
+	bom := billOf(t, r)
 	main := bom.Metadata.Component
 	if main.Name != "Kiln" || main.Version != "2.1" || main.PackageURL != "pkg:generic/Kiln@2.1" {
 		t.Errorf("the product is %s %s, %s", main.Name, main.Version, main.PackageURL)
