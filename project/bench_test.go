@@ -14,12 +14,10 @@ import (
 func BenchmarkArchiveToSession(b *testing.B) {
 	digits, operator := filepath.Join("..", "examples", "samples", "digits_i8.aot_packed.tar"), mlftest.Tiny(b, nil)
 	warm := cache.New(b.TempDir(), cache.Options{})
-	cached := func() *cache.Cache { return warm }
-	compiled := func() *cache.Cache { return cache.New(b.TempDir(), cache.Options{}) }
+	cached, compiled := func() *cache.Cache { return warm }, func() *cache.Cache { return newCache(b) }
 	for _, c := range []struct {
-		name  string
-		model string
-		cache func() *cache.Cache
+		name, model string
+		cache       func() *cache.Cache
 	}{
 		{"model=operator/runtime=cached", operator, cached},
 		{"model=digits/runtime=cached", digits, cached},
@@ -35,10 +33,10 @@ func BenchmarkArchiveToSession(b *testing.B) {
 }
 
 func way(b *testing.B, model string, c *cache.Cache) {
-	e := env{Host: device.Host{Cache: c}}
-	p, err := generateIn(b.Context(), filepath.Join(b.TempDir(), "p"), Spec{Board: "host", Model: model}, e)
+	builder := &Builder{Host: device.Host{Cache: c}}
+	p, err := builder.Generate(b.Context(), newDir(b), Spec{Board: "host", Model: model})
 	must(b, err)
-	s, err := p.Run(b.Context(), testEnv().desk(), "")
+	s, err := p.Run(b.Context(), newDesk(), "")
 	must(b, err)
 	must(b, s.Close(b.Context()))
 	must(b, p.Close())
@@ -46,10 +44,10 @@ func way(b *testing.B, model string, c *cache.Cache) {
 
 // BenchmarkNothingToDo is generate and build where all is as it was.
 func BenchmarkNothingToDo(b *testing.B) {
-	dir := filepath.Join(b.TempDir(), "p")
+	dir := newDir(b)
 	spec := Spec{Board: "host", Model: filepath.Join("..", "examples", "samples", "digits_i8.aot_packed.tar")}
 	step := func() {
-		p, err := generateIn(b.Context(), dir, spec, testEnv())
+		p, err := newBuilder().Generate(b.Context(), dir, spec)
 		must(b, err)
 		_, err = p.Build(b.Context())
 		must(b, err)

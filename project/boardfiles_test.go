@@ -2,12 +2,9 @@ package project
 
 import (
 	"bytes"
-	"cmp"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,9 +19,9 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project/internal/builddir"
+	"github.com/boardsmith/boardsmith/project/internal/buildenv"
 	"github.com/boardsmith/boardsmith/project/internal/postlink"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
-	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // acme is a copy of the example of a custom board, with changed files.
@@ -38,16 +35,10 @@ type acme struct {
 
 func newAcme(t *testing.T) *acme {
 	t.Helper()
-	for _, tool := range []string{"arm-none-eabi-gcc", "python3"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("no %s", tool)
-		}
-	}
+	need(t, "arm-none-eabi-gcc", "python3")
 	a := &acme{t: t, dir: t.TempDir()}
 	must(t, copy.Copy("../examples/custom-board/boards", filepath.Join(a.dir, "boards")))
-	e := testEnv()
-	e.Path = []string{a.dir}
-	a.b = e.builder()
+	a.b = newBuilder(a.dir)
 	return a
 }
 
@@ -59,24 +50,16 @@ func (a *acme) edit(file string, pairs ...string) {
 	editFile(a.t, a.path(file), pairs...)
 }
 
-// build generates and builds a project for the board.
-func (a *acme) build() (*Project, error) {
+// project generates a project for the board.
+func (a *acme) project() *Project {
 	a.t.Helper()
-	spec := Spec{Board: "kiln", Model: cmp.Or(a.model, mlftest.Tiny(a.t, nil))}
-	p, err := a.b.Generate(a.t.Context(), filepath.Join(a.t.TempDir(), "p"), spec)
-	if err != nil {
-		return nil, err
-	}
-	a.t.Cleanup(func() { must(a.t, p.Close()) })
-	_, err = p.Build(a.t.Context())
-	return p, err
+	return generated(a.t, Spec{Board: "kiln", Model: a.model}, a.b)
 }
 
 const (
 	kilnFile   = "kiln.json"
 	chipFile   = "chip/acme_m4.json"
 	scriptFile = "chip/acme/acme_m4.ld"
-	startFile  = "chip/acme/startup_acme_m4.c"
 )
 
 // TestOwnScriptErrors: what is wrong with a linker script is named, by the linker (TestContract in package templates)
@@ -99,8 +82,7 @@ func TestOwnScriptErrors(t *testing.T) {
 __attribute__((constructor)) static void begin(void) { begun = 1; }
 `})
 		a.edit(scriptFile, c.old, c.new)
-		_, err := a.build()
-		wantError(t, err, failure.Link, c.want)
+		wantError(t, buildError(t, a.project()), failure.Link, c.want)
 	}
 }
 
@@ -108,9 +90,6 @@ __attribute__((constructor)) static void begin(void) { begun = 1; }
 // record the board's own linker script keeps over the reset.
 func TestOwnLibrary(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("qemu-system-arm"); err != nil {
-		t.Skip("no qemu-system-arm")
-	}
 	a := newAcme(t)
 	a.edit(chipFile, `"sources": [`, `"libraries": ["./acme/dsp"], "functions": [{"name": "use.dsp", "symbol": "use_dsp"}],
   "sources": ["acme/vendor/deep/down/use.c", `)
@@ -133,10 +112,8 @@ int use_dsp(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* h
 }
 `,
 	})
-	p, err := a.build()
-	must(t, err)
-	u, err := p.Usage(built(t, p))
-	must(t, err)
+	p := a.project()
+	u := usageOf(t, p)
 	if u.Stack == nil || u.Stack.Need < 100 || u.Stack.Have != 8192 || u.Stack.Handlers < 100 {
 		t.Errorf("the stacks: %+v", u.Stack)
 	}
@@ -144,12 +121,9 @@ int use_dsp(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* h
 		t.Errorf("%v, %+v", p.Libraries(), p.state.Libraries)
 	}
 	s := running(t, p)
-	if got, err := callIn(t, s, "use.dsp"); err != nil || got != 42 {
-		t.Errorf("%v, %v", got, err)
-	}
-	_, err = callIn(t, s, "use.dsp", 1)
-	faultErr := new(fault.Error)
-	if !errors.As(err, &faultErr) || len(faultErr.Frames) == 0 || faultErr.Frames[0].Function != "use_dsp" {
+	wantCall(t, 42, s, "use.dsp")
+	_, err := callIn(t, s, "use.dsp", 1)
+	if f := faultOf(t, err); len(f.Frames) == 0 || f.Frames[0].Function != "use_dsp" {
 		t.Error(err)
 	}
 }
@@ -158,44 +132,42 @@ int use_dsp(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* h
 // it, and a template names what it cannot use.
 func TestOwnFileErrors(t *testing.T) {
 	t.Parallel()
+	remove := func(a *acme, file string) { must(t, os.RemoveAll(a.path(file))) }
+	link := func(a *acme, file string) { // its file lies elsewhere
+		to := filepath.Join(t.TempDir(), "moved")
+		must(t, os.Rename(a.path(file), to))
+		must(t, os.Symlink(to, a.path(file)))
+	}
+	name := func(file, old, other string) func(*acme, string) {
+		return func(a *acme, _ string) { a.edit(file, old, other) }
+	}
 	for _, c := range []struct {
-		change func(*acme)
-		want   string
+		change     func(*acme, string)
+		file, want string
 	}{
 		{
-			func(a *acme) { must(t, os.Rename(a.path(scriptFile), a.path("chip/acme/acme_m5.ld"))) },
+			func(a *acme, file string) { must(t, os.Rename(a.path(file), a.path("chip/acme/acme_m5.ld"))) }, scriptFile,
 			`acme_m4.json:10: linker_script: "acme/acme_m4.ld": statat acme/acme_m4.ld: no such file or directory; did you mean "acme/acme_m5.ld"?`,
 		},
-		{func(a *acme) { must(t, os.Remove(a.path("sign.py"))) }, `kiln.json:6: post_link: "sign.py": `},
-		{func(a *acme) { must(t, os.Remove(a.path("boot.hex"))) }, `kiln.json:8: link.args: "boot.hex": `},
-		{func(a *acme) { a.link(startFile) }, `acme_m4.json:11: startup: "acme/startup_acme_m4.c": statat`},
-		{func(a *acme) { a.link("chip/acme/port.c") }, `acme_m4.json:13: sources: "acme/port.c": statat`},
-		{func(a *acme) { a.link("chip/acme/inc") }, `acme_m4.json:12: include: "acme/inc": statat`},
-		{func(a *acme) { must(t, os.RemoveAll(a.path("chip/acme/inc"))) }, `acme_m4.json:12: include: "acme/inc"`},
-		{func(a *acme) { a.edit(chipFile, `"acme/inc"`, `"acme/hal"`) }, `include: "acme/hal": there is no header`},
-		{func(a *acme) { a.edit(chipFile, `"acme/inc"`, `"acme/port.c"`) }, `include: "acme/port.c": not a folder`},
+		{remove, "sign.py", `kiln.json:6: post_link: "sign.py": `},
+		{remove, "boot.hex", `kiln.json:8: link.args: "boot.hex": `},
+		{link, "chip/acme/startup_acme_m4.c", `acme_m4.json:11: startup: "acme/startup_acme_m4.c": statat`},
+		{link, "chip/acme/port.c", `acme_m4.json:13: sources: "acme/port.c": statat`},
+		{link, "chip/acme/inc", `acme_m4.json:12: include: "acme/inc": statat`},
+		{remove, "chip/acme/inc", `acme_m4.json:12: include: "acme/inc"`},
+		{name(chipFile, `"acme/inc"`, `"acme/hal"`), "", `include: "acme/hal": there is no header`},
+		{name(chipFile, `"acme/inc"`, `"acme/port.c"`), "", `include: "acme/port.c": not a folder`},
+		{name(kilnFile, `"arena_kib"`, `"libraries": ["./dsp"], "arena_kib"`), "", `kiln.json:4: libraries: "./dsp"`},
 		{
-			func(a *acme) { a.edit(kilnFile, `"arena_kib"`, `"libraries": ["./dsp"], "arena_kib"`) },
-			`kiln.json:4: libraries: "./dsp"`,
-		},
-		{
-			func(a *acme) { a.edit(kilnFile, `"arena_kib"`, `"libraries": ["dsp"], "arena_kib"`) },
+			name(kilnFile, `"arena_kib"`, `"libraries": ["dsp"], "arena_kib"`), "",
 			`kiln.json:4: libraries: library "dsp" is not known`,
 		},
 	} {
 		a := newAcme(t)
-		c.change(a)
-		_, err := a.b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "kiln", Model: mlftest.Tiny(t, nil)})
+		c.change(a, c.file)
+		_, err := generate(t, Spec{Board: "kiln"}, a.b)
 		wantError(t, err, failure.Config, c.want)
 	}
-}
-
-// link moves a file out of the board's folder, and puts a link to it in its place.
-func (a *acme) link(file string) {
-	a.t.Helper()
-	to := filepath.Join(a.t.TempDir(), "moved")
-	must(a.t, os.Rename(a.path(file), to))
-	must(a.t, os.Symlink(to, a.path(file)))
 }
 
 // TestOwnFilesUnused: a template that has its own linker script, or no make, names the field that it cannot use.
@@ -212,14 +184,10 @@ func TestOwnFilesUnused(t *testing.T) {
 		`"linker_script": "a.ld"`, `"startup": "a.c"`, `"include": ["a"]`, `"libraries": ["a"]`, `"sources": ["a.c"]`,
 		`"stack_bytes": 4096`, `"runtime_opt": "O3"`, `"watchdog_ms": 100`, `"model_at": "0x1000"`, `"zephyr_board": "own"`,
 	} {
-		writeFile(t, a.path("own.json"), string(bytes.Replace(firmware, []byte("{"), []byte("{"+field+","), 1)))
-		_, err := a.b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{
-			Board: "own", Template: template, Model: mlftest.Tiny(t, nil),
-		})
+		writeFile(t, a.path("own.json"), strings.Replace(firmware, "{", "{"+field+",", 1))
+		_, err := generate(t, Spec{Board: "own", Template: template}, a.b)
 		name, _, _ := strings.Cut(strings.Trim(field, `"`), `"`)
-		if err == nil || !strings.Contains(err.Error(), "template firmware does not use "+name+" of board own") {
-			t.Errorf("%s: %v", field, err)
-		}
+		wantError(t, err, "", "template firmware does not use "+name+" of board own")
 	}
 }
 
@@ -228,10 +196,8 @@ func TestPostLinkErrors(t *testing.T) {
 	t.Parallel()
 	a := newAcme(t)
 	a.edit(kilnFile, `"{bin}", "{out.bin}"`, `"{out.bin}", "{bin}"`)
-	p, err := a.build()
-	if failure.Of(err) != failure.Link {
-		t.Fatal(err)
-	}
+	p := a.project()
+	wantError(t, buildError(t, p), failure.Link)
 	in, err := workdir.Open(p.dir)
 	must(t, err)
 	defer in.Close()
@@ -246,47 +212,38 @@ func TestPostLink(t *testing.T) {
 	t.Parallel()
 	a := newAcme(t)
 	a.b.Cache = newCache(t)
-	p, err := a.build()
-	must(t, err)
+	p := a.project()
 	first := built(t, p)
-	if !first.UpToDate {
+	if !built(t, p).UpToDate {
 		t.Error("built again without a change")
 	}
-	file := readFile(t, first.Path)
-	linked, err := elf.NewFile(bytes.NewReader(file))
-	must(t, err)
-	loads, err := firmware.Loads(linked, first.Path)
+	loads, err := firmware.Loads(openELF(t, first), first.Path)
 	must(t, err)
 	bin, err := postlink.Flat(loads)
 	must(t, err)
 	if loads[0].Addr != 0x8000 || !bytes.HasPrefix(bin, []byte{0x3D, 0xB8, 0xF3, 0x96}) {
 		t.Errorf("at 0x%x: % x", loads[0].Addr, bin[:8])
 	}
-	folder := keptDirs(t, a.b.Cache)[0]
-	out := readFile(t, filepath.Join(folder, "build", "post_link", "out.bin"))
-	raw := readFile(t, first.Bin)
-	text := readFile(t, first.Hex)
-	parsed, err := firmware.ParseHEX(text)
+	folder := filepath.Join(keptDirs(t, a.b.Cache)[0], "build", "post_link")
+	out, raw := readFile(t, filepath.Join(folder, "out.bin")), readFile(t, first.Bin)
+	parsed, err := firmware.ParseHEX([]byte(readFile(t, first.Hex)))
 	must(t, err)
-	if !bytes.HasPrefix(bin, out) || len(bytes.Trim(bin[len(out):], "\xFF")) > 0 || !bytes.Equal(raw, bin) ||
-		len(parsed) != 1 || !bytes.Equal(parsed[0].Data, bin) {
+	if !strings.HasPrefix(raw, out) || strings.Count(raw[len(out):], "\xFF") != len(raw)-len(out) || raw != string(bin) ||
+		len(parsed) != 1 || string(parsed[0].Data) != raw {
 		t.Errorf("%d bytes written, %d in the image, %d and %v in its forms", len(out), len(bin), len(raw), len(parsed))
 	}
-	for _, name := range []string{"linked.elf", "linked.hex"} {
-		if _, err := os.Stat(filepath.Join(folder, "build", "post_link", name)); err == nil {
-			t.Errorf("%s is there, which the command does not name", name)
-		}
-	}
+	absent(t, filepath.Join(folder, "linked.elf"), filepath.Join(folder, "linked.hex")) // which the command does not name
 
+	spec := complete(t, Spec{Board: "kiln"})
 	a.edit("sign.py", "version = (1,", "version = (2,")
-	must(t, p.Generate(t.Context(), Spec{Board: "kiln", Model: mlftest.Tiny(t, nil)}))
+	must(t, p.Generate(t.Context(), spec))
 	second := built(t, p)
 	if second.BuildID != first.BuildID || second.Digest == first.Digest {
 		t.Errorf("another program after the link: build id %s after %s, the same image: %v", second.ID(), first.ID(),
 			second.Digest == first.Digest)
 	}
 	a.edit(kilnFile, `"{bin}", "{out.bin}"`, `"{bin}", "{out.bin}", "--header-size", "512"`)
-	must(t, p.Generate(t.Context(), Spec{Board: "kiln", Model: mlftest.Tiny(t, nil)}))
+	must(t, p.Generate(t.Context(), spec))
 	if third := built(t, p); third.UpToDate {
 		t.Error("other arguments are not noticed")
 	}
@@ -305,20 +262,17 @@ func TestPostLinkNeeds(t *testing.T) {
 	a.edit(kilnFile, `"python3"`, `"no-such-signer"`)
 	needs, err := a.b.Needs(t.Context(), t.TempDir())
 	must(t, err)
-	for _, n := range needs {
-		if missing := (*failure.MissingToolError)(nil); n.Board == "kiln" && n.Name == "no-such-signer" &&
-			errors.As(n.Err, &missing) {
-			return
-		}
+	if !slices.ContainsFunc(needs, func(n buildenv.Need) bool {
+		return n.Board == "kiln" && n.Name == "no-such-signer" && failure.Of(n.Err) == failure.ToolMissing
+	}) {
+		t.Errorf("%+v", needs)
 	}
-	t.Errorf("%+v", needs)
 }
 
 // TestPreprocess asks for a source with its macros, and for text that follows it; neither builds anything.
 func TestPreprocess(t *testing.T) {
 	t.Parallel()
 	p := generated(t, Spec{})
-	dir := p.Dir()
 	text, err := p.Preprocess(t.Context(), "port/process.c", "", "-dD")
 	must(t, err)
 	for _, want := range []string{"# 1 \"src/process.c\"", "#define BOARDSMITH_CORE_HZ ", "process_ticks"} {
@@ -331,9 +285,7 @@ func TestPreprocess(t *testing.T) {
 	if text != "here 1 there\n" && text != "here there\n" { // without the pragmas of stdlib.h, which -Og has
 		t.Errorf("the text that follows became %q", text)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "build")); err == nil {
-		t.Error("it was built")
-	}
+	absent(t, p.at("build"))
 }
 
 // TestCompileBehind compiles lines with what a source declares, and has the error name the line that is wrong.
@@ -347,7 +299,7 @@ func TestCompileBehind(t *testing.T) {
 		t.Errorf("%+v, %v", info, err)
 	}
 	_, err = p.CompileBehind(t.Context(), "port/process.c", []string{"", "int behind = absent;"})
-	if tool := (*ToolError)(nil); !errors.As(err, &tool) || !strings.Contains(string(tool.Tail), "behind.c:2:") {
+	if tool := toolOf(t, err); !strings.Contains(string(tool.Tail), "behind.c:2:") {
 		t.Errorf("%v", err)
 	}
 }
@@ -355,20 +307,17 @@ func TestCompileBehind(t *testing.T) {
 func TestPreprocessErrors(t *testing.T) {
 	t.Parallel()
 	p := generated(t, Spec{})
-	dir := p.Dir()
 	_, err := p.Preprocess(t.Context(), "port/absent.c", "")
 	wantError(t, err, failure.Config, "port/absent.c is not in the project")
-	writeFile(t, filepath.Join(dir, "src", "process.c"), "#include \"absent.h\"\n")
+	writeFile(t, p.at("src/process.c"), "#include \"absent.h\"\n")
 	_, err = p.Preprocess(t.Context(), "port/process.c", "")
-	if tool := (*ToolError)(nil); !errors.As(err, &tool) || failure.Of(err) != failure.Compile ||
-		!strings.Contains(err.Error(), "absent.h") || !strings.Contains(failure.Next(err), dir) {
-		t.Errorf("%v", err)
-	}
+	toolOf(t, err)
+	wantError(t, err, failure.Compile, "absent.h", p.Dir())
 	bomb := "#define A0 " + strings.Repeat("x", 1<<16) + "\n" // long, so that few expansions fill the output
 	for i := range 10 {
 		bomb += fmt.Sprintf("#define A%d A%d A%d\n", i+1, i, i)
 	}
-	writeFile(t, filepath.Join(dir, "src", "process.c"), bomb+"A10\n")
+	writeFile(t, p.at("src/process.c"), bomb+"A10\n")
 	if _, err = p.Preprocess(t.Context(), "port/process.c", ""); !errors.Is(err, errOutput) {
 		t.Errorf("64 MB of output: %v", err)
 	}
@@ -431,9 +380,8 @@ bare_entry:
 
 // TestOwnStartRISCV starts firmware by a board's own start-up code on RISC-V; what that lacks is named.
 func TestOwnStartRISCV(t *testing.T) {
-	drawn.OnlyInFull(t, "TestOwnLibrary and TestOwnScriptErrors")
+	drawn.OnlyInFull(t, "on a Cortex-M, TestOwnLibrary and TestOwnScriptErrors")
 	t.Parallel()
-	needBoardTools(t, "qemu_riscv32", nil)
 	home := t.TempDir()
 	board := `{"doc": "mine", "inherits": "chip/virt32", "templates": ["baremetal"], "startup": "FILE", "sources": ["own.c"],
 		"functions": [{"name": "own.starts", "symbol": "own_starts_of"}], "arena_kib": 64, "link": {"kind": "qemu",
@@ -453,19 +401,11 @@ int own_starts_of(TVMValue* args, int* codes, int n, TVMValue* out, int* type, v
 }
 `,
 	})
-	e := testEnv()
-	e.Path = []string{home}
-	spec := Spec{Board: "mine", Model: mlftest.Tiny(t, nil)}
-	p := generated(t, spec, e)
-	built(t, p)
-	s := running(t, p)
-	if got, err := callIn(t, s, "own.starts"); err != nil || got != 42 {
-		t.Errorf("the own start-up code has left %v, %v", got, err)
-	}
+	b := newBuilder(home)
+	s := running(t, generated(t, Spec{Board: "mine"}, b))
+	wantCall(t, 42, s, "own.starts")
 	rpctest.CallTwice(t, s)
 
-	spec.Board = "lacks"
-	_, err := generated(t, spec, e).Build(t.Context())
-	want := "error: startup: bare_entry is not defined"
-	wantError(t, err, "", want)
+	err := buildError(t, generated(t, Spec{Board: "lacks"}, b))
+	wantError(t, err, "", "error: startup: bare_entry is not defined")
 }

@@ -1,10 +1,8 @@
 package project
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -26,10 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project/internal/generator"
-	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
@@ -43,7 +38,6 @@ func TestSameInputSameBytes(t *testing.T) {
 }
 
 func sameBytes(t *testing.T, board string) {
-	needBoardTools(t, board, nil)
 	model := mlftest.Tiny(t, nil)
 	var images []*image.Image
 	var trees []map[string]string
@@ -56,18 +50,15 @@ func sameBytes(t *testing.T, board string) {
 				t.Setenv(v, "-nonsense")
 			}
 		}
-		p := generatedIn(t, filepath.Join(t.TempDir(), name), Spec{Board: board, Model: model},
-			env{Host: device.Host{Cache: newCache(t)}})
+		p := generatedIn(t, filepath.Join(t.TempDir(), name), Spec{Board: board, Model: model}, freshBuilder(t))
 		images = append(images, built(t, p))
 		all := contents(t, p.Dir())
 		for name, text := range all {
 			if strings.HasPrefix(text, "\x7fELF") && strings.Contains(text, filepath.Dir(p.Dir())) {
 				t.Errorf("%s has the folder's path in it", name)
 			}
-			if strings.HasSuffix(name, ".d") {
-				delete(all, name)
-			}
 		}
+		maps.DeleteFunc(all, func(name, _ string) bool { return strings.HasSuffix(name, ".d") })
 		trees = append(trees, all)
 	}
 	if images[0].Digest != images[1].Digest || images[0].ID() != images[1].ID() {
@@ -83,7 +74,6 @@ func sameBytes(t *testing.T, board string) {
 // Each result is one that people take away: a build is up to date where all are as the last one left them.
 func TestResultsUpToDate(t *testing.T) {
 	t.Parallel()
-	needBoardTools(t, "microbit", nil)
 	p := generated(t, Spec{Board: "microbit"})
 	first := built(t, p)
 	for _, path := range []string{first.Path, first.Map, first.Bin, first.Hex} {
@@ -97,7 +87,7 @@ func TestResultsUpToDate(t *testing.T) {
 			if i, err := p.Built(); i != nil || err != nil {
 				t.Errorf("%s %s: %v", filepath.Base(path), name, err)
 			}
-			writeFile(t, path, string(good))
+			writeFile(t, path, good)
 		}
 	}
 	if again := built(t, p); !again.UpToDate {
@@ -107,8 +97,8 @@ func TestResultsUpToDate(t *testing.T) {
 	want := readFile(t, first.Bin)
 	writeFile(t, first.Bin, "")
 	again := built(t, p)
-	if got, err := os.ReadFile(first.Bin); err != nil || again.UpToDate || !bytes.Equal(got, want) {
-		t.Errorf("built again: %+v, %v", again, err)
+	if again.UpToDate || readFile(t, first.Bin) != want {
+		t.Errorf("built again: %+v", again)
 	}
 }
 
@@ -116,22 +106,14 @@ func TestResultsUpToDate(t *testing.T) {
 // runtime is not compiled again.
 func TestOperatorFlags(t *testing.T) {
 	t.Parallel()
-	c := newCache(t)
+	b := freshBuilder(t)
 	ids := map[string]bool{}
 	all := drawn.Of(t, "flags of operators", []string{"", "-O3", "lib1.c:-O3", "-O3,lib1.c:-O1"}, 2)
 	var runtimes []time.Time
 	for n, flags := range all {
-		dir := filepath.Join(t.TempDir(), "p")
-		b := &Builder{Host: device.Host{Cache: c}, Fresh: n > 0}
-		p, err := b.Generate(t.Context(), dir, Spec{
-			Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{OperatorFlags: flags},
-		})
-		must(t, err)
-		i, err := p.Build(t.Context())
-		must(t, err)
-		must(t, p.Close())
-		ids[i.ID()] = true
-		for _, folder := range keptDirs(t, c) {
+		b.Fresh = n > 0
+		ids[built(t, generated(t, Spec{Options: boards.Options{OperatorFlags: flags}}, b)).ID()] = true
+		for _, folder := range keptDirs(t, b.Cache) {
 			object, err := os.Stat(filepath.Join(folder, "build", "crt", "unity_runtime_c.o"))
 			must(t, err)
 			runtimes = append(runtimes, object.ModTime())
@@ -143,9 +125,7 @@ func TestOperatorFlags(t *testing.T) {
 	if len(ids) != len(all) {
 		t.Errorf("%d build ids of %d choices of flags", len(ids), len(all))
 	}
-	_, err := (&Builder{}).Generate(t.Context(), t.TempDir(), Spec{
-		Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{OperatorFlags: "lib9.c:-O3"},
-	})
+	_, err := generate(t, Spec{Options: boards.Options{OperatorFlags: "lib9.c:-O3"}})
 	wantError(t, err, failure.Config, "the model has no C file lib9.c")
 }
 
@@ -161,10 +141,7 @@ func TestNamesForMake(t *testing.T) {
 		"my file.c", "my file.h", "my folder/a.c", "a$b.c", "a:b.h", "a;b.S", "a(1).c", "it's.c", "a\tb.c", "a|b.h",
 	} {
 		writeIn(t, p.Dir(), "src/"+name, "")
-		_, err := p.Build(t.Context())
-		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "src/"+name+" cannot be an input") {
-			t.Errorf("%s: %v", name, err)
-		}
+		wantError(t, buildError(t, p), failure.Config, "src/"+name+" cannot be an input")
 		must(t, os.Remove(filepath.Join(p.Dir(), "src", name)))
 	}
 }
@@ -192,19 +169,9 @@ func TestImageForOtherCores(t *testing.T) {
 	}, 2) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			needBoardTools(t, c.of, nil)
-			file := readFile(t, filepath.Join("..", "boards", c.of+".json"))
-			changed := strings.Replace(string(file), "{", "{"+c.fields+",", 1)
-			e := testEnv()
-			e.Path = []string{boardstest.Shelf(t, map[string]string{"x.json": changed})}
-			p, err := generate(t, Spec{Board: "x"}, e)
-			must(t, err)
-			_, err = p.Build(t.Context())
-			if c.want == "" {
-				must(t, err)
-			} else if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config {
-				t.Errorf("got  %v (%v)\nwant %s", err, failure.Of(err), c.want)
-			}
+			b := newBuilder(boardstest.Shelf(t, map[string]string{"x.json": boardstest.Text(t, c.of, c.fields+",")}))
+			err := buildError(t, generated(t, Spec{Board: "x"}, b))
+			testkit.WantErrorIf(t, c.want != "", err, failure.Config, c.want)
 		})
 	}
 }
@@ -212,13 +179,11 @@ func TestImageForOtherCores(t *testing.T) {
 // TestCancel stops a build in the middle: no process stays, and the next build is as if nothing had been.
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	model := mlftest.Tiny(t, nil)
-	own := env{Host: device.Host{Cache: newCache(t)}}
-	p := generated(t, Spec{Model: model}, own)
+	p := generated(t, Spec{}, freshBuilder(t))
 	may := filepath.Join(t.TempDir(), "may") // without this file, make cannot end before it is cancelled
 	slow := "\n$(BUILD)/firmware.elf: slow\nslow: $(MODEL_PART) $(RUNTIME) ; test -e " + filepath.ToSlash(may) +
 		" || sleep 7200\n"
-	appendTo(t, filepath.Join(p.Dir(), "Makefile"), slow)
+	appendTo(t, p.at("Makefile"), slow)
 	ctx, cancel := context.WithCancel(t.Context())
 	p.builder.Progress = func(e device.ProgressEvent) {
 		if e.Done == 3 {
@@ -227,7 +192,7 @@ func TestCancel(t *testing.T) {
 	}
 	_, err := p.Build(ctx)
 	wantError(t, err, failure.Interrupted)
-	mark, err := os.OpenFile(keptDirs(t, own.Cache)[0]+".lock", os.O_RDWR, 0)
+	mark, err := os.OpenFile(keptDirs(t, p.builder.Cache)[0]+".lock", os.O_RDWR, 0)
 	must(t, err)
 	for end := testkit.Context(t); ; time.Sleep(10 * time.Millisecond) { // a busy computer ends processes later
 		alone, err := filelock.Try(mark)
@@ -243,45 +208,31 @@ func TestCancel(t *testing.T) {
 	p.builder.Progress = nil
 	writeFile(t, may, "")
 	got := built(t, p)
-	q := generated(t, Spec{Model: model})
-	appendTo(t, filepath.Join(q.Dir(), "Makefile"), slow)
+	q := generated(t, Spec{})
+	appendTo(t, q.at("Makefile"), slow)
 	if want := built(t, q); got.Digest != want.Digest {
 		t.Error("the build after a cancelled one differs")
 	}
-	_, err = generateIn(ctx, filepath.Join(t.TempDir(), "r"), Spec{Board: "host", Model: model}, testEnv())
-	wantError(t, err, failure.Interrupted)
 }
 
 // TestWrappedCompiler: a script that calls the compiler with one more flag prints the compiler's version and target.
 // Nothing that it compiled is taken from the cache for the compiler itself, and times of the two are not comparable.
 func TestWrappedCompiler(t *testing.T) {
 	t.Parallel()
-	needBoardTools(t, "host", nil)
-	cc, err := exec.LookPath("cc")
-	must(t, err)
-	wrapper := filepath.Join(t.TempDir(), "cc")
-	testkit.WriteProgram(t, wrapper, fmt.Sprintf("#!/bin/sh\nexec %s \"$@\" -DWRAPPED\n", command.Quote(cc)))
-	const c = "#ifndef WRAPPED\n#define WRAPPED 2\n#endif\nint f(void) { return WRAPPED; }"
-	source := mlf.File{Name: "f.c", Data: []byte(c)}
-	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: ramOptions("host")}
-	window := rpc.Window{Base: 1 << 30, Bytes: 1 << 20}
-	var compiled [3][]byte
-	var compilers [3]string
-	for n, programs := range [3][]string{{filepath.Dir(wrapper)}, nil, {filepath.Dir(wrapper)}} {
-		b := testEnv().builder()
+	wrapper := ccScript(t, "exec %s \"$@\" -DWRAPPED\n")
+	const source = "#ifndef WRAPPED\n#define WRAPPED 2\n#endif\nint f(void) { return WRAPPED; }"
+	var compiled, compilers [3]string
+	for n, programs := range [3][]string{{wrapper}, nil, {wrapper}} {
+		b := newBuilder()
 		b.Programs = programs
-		p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec)
-		must(t, err)
-		defer p.Close()
+		p := generated(t, Spec{Options: ramOptions("host")}, b)
 		built(t, p)
+		var err error
 		compilers[n], err = p.Toolchain()
 		must(t, err)
-		l := linkerOf(t, p)
-		program, err := l.Link(t.Context(), Operators{Files: []mlf.File{source}, Entries: []string{"f"}}, window)
-		must(t, err)
-		compiled[n] = program.Bytes
+		compiled[n] = string(linkedFar(t, linkerOf(t, p), operators(source, "f")).Bytes)
 	}
-	if bytes.Equal(compiled[0], compiled[1]) || !bytes.Equal(compiled[0], compiled[2]) {
+	if compiled[0] == compiled[1] || compiled[0] != compiled[2] {
 		t.Error("the cache takes the wrapper's object for the compiler's, or the two wrappers' differ")
 	}
 	if compilers[0] == compilers[1] || compilers[0] != compilers[2] {
@@ -293,26 +244,27 @@ func TestWrappedCompiler(t *testing.T) {
 // fault.
 func TestVanishedFiles(t *testing.T) {
 	t.Parallel()
-	needBoardTools(t, "host", nil)
-	cc, err := exec.LookPath("cc")
-	must(t, err)
-	removing := t.TempDir()
-	const script = "#!/bin/sh\ncase \"$*\" in *sub/f.c*) rm -r \"$PWD\";; esac\nexec %s \"$@\"\n"
-	testkit.WriteProgram(t, filepath.Join(removing, "cc"), fmt.Sprintf(script, command.Quote(cc)))
-	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: ramOptions("host")}
-	o := Operators{
-		Files:   []mlf.File{{Name: "sub/f.c", Data: []byte("#include \"missing.h\"\nint f(void) { return 0; }")}},
-		Entries: []string{"f"},
-	}
-	for _, class := range []failure.Class{failure.Compile, failure.Host} {
-		e := testEnv()
-		if class == failure.Host {
-			e.Programs = []string{removing}
-		}
-		l := linkerOf(t, generated(t, spec, e))
-		_, err = l.Link(t.Context(), o, rpc.Window{Base: 1 << 30, Bytes: 1 << 20})
+	o := operators("#include \"missing.h\"\nint f(void) { return 0; }", "f")
+	for class, programs := range map[failure.Class][]string{
+		failure.Compile: nil,
+		failure.Host:    {ccScript(t, "case \"$*\" in *f.c*) rm -r \"$PWD\";; esac\nexec %s \"$@\"\n")},
+	} {
+		b := newBuilder()
+		b.Programs = programs
+		_, err := linkerOf(t, generated(t, Spec{Options: ramOptions("host")}, b)).Link(t.Context(), o, farWindow)
 		wantError(t, err, class)
 	}
+}
+
+// ccScript returns the folder of a script in the place of the compiler, whose path is %s in it.
+func ccScript(t *testing.T, script string) string {
+	t.Helper()
+	need(t, "cc")
+	cc, err := exec.LookPath("cc")
+	must(t, err)
+	dir := t.TempDir()
+	testkit.WriteProgram(t, filepath.Join(dir, "cc"), "#!/bin/sh\n"+fmt.Sprintf(script, command.Quote(cc)))
+	return dir
 }
 
 // plainFlag are flags of the Makefile that change nothing of what the code means, or only what it does at run time.
@@ -327,16 +279,13 @@ var chosenFlag = regexp.MustCompile(`^-(O3|funroll-loops|fno-gcse)$`)
 // TestCompileCommands compares compile_commands.json with what make would run.
 func TestCompileCommands(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("make"); err != nil {
-		t.Skip("no make")
-	}
-	dir := filepath.Join(t.TempDir(), "p")
+	need(t, "make")
 	flags := "-funroll-loops,lib1.c:-fno-gcse"
-	generatedIn(t, dir, Spec{
+	p := generated(t, Spec{
 		Options: boards.Options{RuntimeOpt: "O1", OperatorOpt: "O3", OperatorFlags: flags},
 	})
 	var entries []generator.Command
-	must(t, json.Unmarshal([]byte(contents(t, dir)[generator.CompileDatabase]), &entries))
+	must(t, json.Unmarshal([]byte(readFile(t, p.at(generator.CompileDatabase))), &entries))
 	said, flagged := map[string][]string{}, map[string][]string{}
 	for _, e := range entries {
 		if e.Directory != generator.Here || e.Arguments[len(e.Arguments)-1] != e.File {
@@ -344,12 +293,8 @@ func TestCompileCommands(t *testing.T) {
 		}
 		said[e.File] = e.Arguments[:len(e.Arguments)-2]
 	}
-	make := exec.Command("make", "-n", "-B")
-	make.Dir = dir
-	out, err := make.Output()
-	must(t, err)
 	together := map[string][]string{} // sources, by the one that includes them
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(output(t, exec.Command("make", "-C", p.Dir(), "-n", "-B"))) {
 		words := strings.Fields(noDate.ReplaceAllString(line, ""))
 		if len(words) == 0 {
 			continue
@@ -398,9 +343,7 @@ const bareBoard = `{"inherits": "cpu/native", "templates": ["baremetal"], "link"
 func TestSourceMissing(t *testing.T) {
 	t.Parallel()
 	board := bareBoard + ",\n\"sources\": [\n  \"port/process.c\",\n  \"port/uart/cmdsk.c\"]}"
-	env := testEnv()
-	env.Path = []string{boardstest.Shelf(t, map[string]string{"b.json": board})}
-	_, err := generate(t, Spec{Board: "b"}, env)
+	_, err := generate(t, Spec{Board: "b"}, newBuilder(boardstest.Shelf(t, map[string]string{"b.json": board})))
 	wantError(t, err, "", `b.json:7: sources: "port/uart/cmdsk.c" is not in `, `; did you mean "port/uart/cmsdk.c"?`)
 }
 
@@ -409,9 +352,8 @@ func TestSourceMissing(t *testing.T) {
 // characters.
 func TestMissingSystem(t *testing.T) {
 	t.Parallel()
-	needBoardTools(t, "mps2_an385", nil)
 	for _, app := range []string{boards.RPC, boards.Standalone} { // a build folder of which all use the runtime
-		built(t, projectWith(t, "mps2_an385", mlftest.Tiny(t, nil), boards.Options{App: app}))
+		built(t, generated(t, Spec{Board: "mps2_an385", Options: boards.Options{App: app}}))
 	}
 	cases := map[string]struct{ app, include, statement, want, next string }{
 		"heap": {
@@ -444,27 +386,20 @@ func TestMissingSystem(t *testing.T) {
 	for _, name := range drawn.Of(t, "what firmware lacks", slices.Sorted(maps.Keys(cases)), 3) {
 		c := cases[name]
 		t.Run(name, func(t *testing.T) {
-			source := strings.NewReplacer("<math.h>", c.include, "return 0;", c.statement+" return 0;").
-				Replace(mlftest.TinyOperator)
 			p := generatedIn(t, filepath.Join(t.TempDir(), "p [a-]*"), Spec{
-				Board: "mps2_an385", Model: mlftest.Operator(t, source),
-				Options: boards.Options{App: c.app},
+				Board: "mps2_an385", Options: boards.Options{App: c.app},
+				Model: mlftest.Edited(t, "<math.h>", c.include, "return 0;", c.statement+" return 0;"),
 			})
-			calls := strings.HasPrefix(c.want, "calls ")
-			check := func(where string, err error) {
-				if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), c.want) ||
-					!strings.Contains(err.Error(), "lib1.c") || strings.Contains(err.Error(), "lib1.c calls") != calls ||
-					!strings.Contains(failure.Next(err), c.next) || strings.Contains(failure.Next(err), "boardsmith-operators") {
-					t.Errorf("%s: %v\nnext: %s", where, err, failure.Next(err))
-				}
-			}
-			_, err := p.Build(t.Context())
-			check("image", err)
-			l := linkerOf(t, p)
 			o, err := p.ModelOperators()
 			must(t, err)
-			_, err = l.Link(t.Context(), o, rpc.Window{Base: hypothetical, Bytes: 1 << 20})
-			check("RAM", err)
+			_, ofRAM := linkerOf(t, p).Link(t.Context(), o, farWindow)
+			for _, err := range []error{buildError(t, p), ofRAM} {
+				wantError(t, err, failure.Link, c.want, "lib1.c", c.next)
+				calls := strings.Contains(fmt.Sprint(err), "lib1.c calls")
+				if calls != strings.HasPrefix(c.want, "calls ") || strings.Contains(failure.Next(err), "boardsmith-operators") {
+					t.Errorf("%v\nnext: %s", err, failure.Next(err))
+				}
+			}
 		})
 	}
 }
@@ -474,7 +409,6 @@ func TestMissingSystem(t *testing.T) {
 // condition in each.
 func TestAssert(t *testing.T) {
 	t.Parallel()
-	needBoardTools(t, "mps2_an385", nil)
 	statements := map[string]string{
 		"assert": "assert(in[0] > 1000);", "abort": "abort();",
 		"division": "static volatile int32_t zero; out[0] = in[0] / zero;",
@@ -486,10 +420,7 @@ func TestAssert(t *testing.T) {
 			options.OperatorFlags = "-fsanitize=integer-divide-by-zero,-fsanitize-undefined-trap-on-error"
 			reason = fault.ReasonHardware
 		}
-		source := strings.NewReplacer(
-			"<math.h>", "<assert.h>\n#include <stdlib.h>", "return 0;", statements[name]+" return 0;",
-		).Replace(mlftest.TinyOperator)
-		model := mlftest.Operator(t, source)
+		model := mlftest.Edited(t, "<math.h>", "<assert.h>\n#include <stdlib.h>", "return 0;", statements[name]+" return 0;")
 		for _, c := range drawn.Of(t, "places of checks", []struct{ board, app, load string }{
 			{"mps2_an385", boards.RPC, "flash"},
 			{"host", boards.RPC, "flash"},
@@ -499,17 +430,14 @@ func TestAssert(t *testing.T) {
 		}, 2) {
 			t.Run(fmt.Sprint(name, c), func(t *testing.T) { // in turn, in the build folders of those before
 				options.App = c.app
-				err := callTwice(t, projectWith(t, c.board, model, options), c.load)
-				var faultErr *fault.Error
-				if !errors.As(err, &faultErr) {
-					t.Fatalf("%v", err)
-				}
+				err := callTwice(t, generated(t, Spec{Board: c.board, Model: model, Options: options}), c.load)
+				f := faultOf(t, err)
 				if logs := strings.Contains(err.Error(), "lib1.c:14: Check failed: in[0] > 1000"); logs != (name == "assert") {
 					t.Errorf("the condition in the error: %v, %v", logs, err)
 				}
 				isImage := c.board != "host" && c.app == boards.RPC && c.load == "flash"
-				if isImage && (faultErr.Record.Reason != reason || faultErr.Operator != "twice" ||
-					!slices.ContainsFunc(faultErr.Frames, func(f fault.Frame) bool { return strings.HasSuffix(f.File, "lib1.c") })) {
+				if isImage && (f.Record.Reason != reason || f.Operator != "twice" ||
+					!slices.ContainsFunc(f.Frames, func(f fault.Frame) bool { return strings.HasSuffix(f.File, "lib1.c") })) {
 					t.Errorf("%v", err)
 				}
 			})
@@ -523,10 +451,8 @@ func TestAssertOfOwnFile(t *testing.T) {
 	t.Parallel()
 	const own = "#include <assert.h>\n#include <stdlib.h>\nint own(int n);\n" +
 		"int own(int n) {\n  assert(n < 0);\n  if (n == -1) {\n    abort();\n  }\n  return n;\n}\n"
-	source := strings.NewReplacer(
-		"TVM_DLL int32_t twice", "int own(int n);\nTVM_DLL int32_t twice", "return 0;", "return own(in[0]);",
-	).Replace(mlftest.TinyOperator)
-	model := mlftest.Operator(t, source)
+	model := mlftest.Edited(t, "TVM_DLL int32_t twice", "int own(int n);\nTVM_DLL int32_t twice", "return 0;",
+		"return own(in[0]);")
 	for _, c := range drawn.Of(t, "asserts of own files", []struct{ board, app string }{
 		{"mps2_an386", boards.RPC},
 		{"microbit", boards.RPC},
@@ -537,22 +463,13 @@ func TestAssertOfOwnFile(t *testing.T) {
 		{"host", boards.Standalone},
 	}, 2) {
 		t.Run(c.board+" "+c.app, func(t *testing.T) {
-			needBoardTools(t, c.board, nil)
-			p := projectWith(t, c.board, model, boards.Options{App: c.app})
-			writeIn(t, p.Dir(), "src/own.c", own)
+			p := generated(t, Spec{Board: c.board, Model: model, Options: boards.Options{App: c.app}})
+			writeFile(t, p.at("src/own.c"), own)
 			err := callTwice(t, p, "flash")
-			if faultErr := new(fault.Error); !errors.As(err, &faultErr) ||
-				!strings.Contains(err.Error(), "own.c:5: Check failed: n < 0") {
-				t.Errorf("%v", err)
-			}
+			faultOf(t, err)
+			wantError(t, err, "", "own.c:5: Check failed: n < 0")
 		})
 	}
-}
-
-// projectWith generates a project in a new folder.
-func projectWith(t *testing.T, board, model string, o boards.Options) *Project {
-	t.Helper()
-	return generated(t, Spec{Board: board, Model: model, Options: o})
 }
 
 // callTwice runs a project of mlftest.Tiny, over RPC with its model in flash or RAM or as standalone firmware, and
@@ -560,20 +477,16 @@ func projectWith(t *testing.T, board, model string, o boards.Options) *Project {
 func callTwice(t *testing.T, p *Project, load string) error {
 	t.Helper()
 	if p.Options().App == boards.Standalone {
-		s, err := p.RunStandalone(t.Context(), testEnv().desk(), "")
+		needBoard(t, p.Board())
+		s, err := p.RunStandalone(t.Context(), newDesk(), "")
 		must(t, err)
 		defer s.Close()
 		_, err = s.Run(t.Context(), 1)
 		return err
 	}
 	s, lib := started(t, p, load)
-	twice, err := lib.Function(t.Context(), "twice")
-	must(t, err)
-	dtype, err := ndarray.ParseDType("int32")
-	must(t, err)
-	x, err := s.Empty(t.Context(), dtype, []int64{4})
-	must(t, err)
-	_, err = twice.Call(t.Context(), x, x)
+	x := tensor(t, s)
+	_, err := callIn(t, lib, "twice", x, x)
 	return err
 }
 
@@ -581,34 +494,30 @@ func callTwice(t *testing.T, p *Project, load string) error {
 // says which time it is: then builds in other folders on other days are equal.
 func TestDateAndTime(t *testing.T) {
 	t.Parallel()
-	e := testEnv()
 	project := func(date, macro string) *Project {
-		e.Cache = newCache(t)
+		b := freshBuilder(t)
+		b.Variables = map[string]string{"SOURCE_DATE_EPOCH": date}
 		line := "const char* volatile when;\n__attribute__((constructor)) static void at(void) { when = " + macro + "; }\n"
-		model := mlftest.Operator(t, mlftest.TinyOperator+line)
-		p := generated(t, Spec{Model: model}, e)
-		p.builder.Variables = map[string]string{"SOURCE_DATE_EPOCH": date}
-		return p
+		return generated(t, Spec{Model: mlftest.Operator(t, mlftest.TinyOperator+line)}, b)
 	}
 	for _, macro := range drawn.Of(t, "macros of the time", []string{"__DATE__", "__TIME__", "__TIMESTAMP__"}, 1) {
 		line := strings.Count(mlftest.TinyOperator, "\n") + 2
 		at, want := fmt.Sprintf("model/codegen/host/src/lib1.c:%d:", line), "error: "+macro+" differs in each build"
 		for _, date := range []string{"", "1700000000"} {
 			p := project(date, macro)
-			i, err := p.Build(t.Context())
-			if isFixed := date != "" && macro != "__TIMESTAMP__"; !isFixed {
-				if failure.Of(err) != failure.Compile || !strings.Contains(err.Error(), at) ||
-					!strings.Contains(err.Error(), want) ||
-					strings.Contains(failure.Next(err), "SOURCE_DATE_EPOCH") != (macro != "__TIMESTAMP__") {
-					t.Errorf("%s, %q: %v; %s", macro, date, err, failure.Next(err))
+			if date == "" || macro == "__TIMESTAMP__" {
+				err := buildError(t, p)
+				wantError(t, err, failure.Compile, at, want)
+				if next := failure.Next(err); strings.Contains(next, "SOURCE_DATE_EPOCH") != (macro != "__TIMESTAMP__") {
+					t.Errorf("%s, %q: next: %s", macro, date, next)
 				}
 				continue
 			}
-			must(t, err)
-			if again := built(t, project(date, macro)); again.Digest != i.Digest {
+			digest := built(t, p).Digest
+			if again := built(t, project(date, macro)); again.Digest != digest {
 				t.Errorf("%s: other bytes in another folder", macro)
 			}
-			if other := built(t, project("1600000001", macro)); other.Digest == i.Digest {
+			if other := built(t, project("1600000001", macro)); other.Digest == digest {
 				t.Errorf("%s: another date has no effect", macro)
 			}
 		}

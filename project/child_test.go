@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -28,37 +29,38 @@ import (
 
 const childMode = "PROJECT_TEST_CHILD"
 
-// child is the main function of the second process. childMode selects what it does in the folder of its first argument.
+// child is the main function of the second process. childMode selects what it does with its arguments.
 func child() int {
-	if mode := modes[os.Getenv(childMode)]; mode != nil {
-		return mode()
-	}
-	dir, model, store := os.Args[1], os.Args[2], os.Args[3]
-	env := env{Host: device.Host{Cache: cache.New(store, cache.Options{})}}
-	if limit, err := strconv.ParseUint(os.Getenv("PROJECT_TEST_FILE_LIMIT"), 10, 64); err == nil {
-		signal.Ignore(syscall.SIGXFSZ)
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
-			fmt.Println("cannot limit:", err)
-			return 3
-		}
-	}
-	p, err := generateIn(context.Background(), dir, Spec{Board: "host", Model: model}, env)
-	if err != nil {
-		fmt.Printf("%s\n%v\n%s\n", failure.Of(err), err, failure.Next(err))
-		return 1
-	}
-	defer p.Close()
-	if _, err := p.Build(context.Background()); err != nil {
-		fmt.Printf("%s\n%v\n%s\n", failure.Of(err), err, failure.Next(err))
+	if err := modes[os.Getenv(childMode)](os.Args[1:]); err != nil {
+		fmt.Printf("%v\n%s\n", err, failure.Next(err))
 		return 1
 	}
 	return 0
 }
 
-// modes are those of childMode that do something else than to generate and build.
-var modes = map[string]func() int{
-	"candidates": candidates, "hold": hold, "change": holdChange, "count": count,
-	"kept": keptChild,
+var modes = map[string]func(args []string) error{
+	"build": buildAlone, "candidates": candidates, "hold": hold(read), "count": count, "kept": keptChild,
+	"change": hold(func(p *Project) error { return p.lock.Change(context.Background()) }),
+}
+
+// storeIn returns a Builder with a cache in a folder.
+func storeIn(dir string) *Builder {
+	return &Builder{Host: device.Host{Cache: cache.New(dir, cache.Options{})}}
+}
+
+// buildAlone generates a project of a model in a folder and builds it, with a cache and a limit on the size of files.
+func buildAlone(args []string) error {
+	if limit, err := strconv.ParseUint(os.Getenv("PROJECT_TEST_FILE_LIMIT"), 10, 64); err == nil {
+		signal.Ignore(syscall.SIGXFSZ)
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+			return err
+		}
+	}
+	p, err := storeIn(args[2]).generatedAndBuilt(context.Background(), args[0], Spec{Board: "host", Model: args[1]})
+	if err != nil {
+		return err
+	}
+	return p.Close()
 }
 
 // candidateBoard is what a tuner's candidates are built for.
@@ -68,24 +70,19 @@ const candidateBoard = "mps2_an385"
 const mark = "/boardsmith/mark"
 
 // candidates is the second process of TestCandidateCost: one Builder, one folder, one model after the other.
-func candidates() int {
-	b := &Builder{Host: device.Host{Cache: cache.New(os.Args[2], cache.Options{})}}
-	for _, model := range os.Args[3:] {
+func candidates(args []string) error {
+	b := storeIn(args[1])
+	for _, model := range args[2:] {
 		_ = syscall.Exec(mark, nil, nil) // fails
-		p, err := b.Generate(context.Background(), os.Args[1], Spec{Board: candidateBoard, Model: model})
-		if err == nil {
-			_, err = p.Build(context.Background())
-		}
+		p, err := b.generatedAndBuilt(context.Background(), args[0], Spec{Board: candidateBoard, Model: model})
 		if err != nil {
-			fmt.Println(err)
-			return 1
+			return err
 		}
 		if err := p.Close(); err != nil {
-			fmt.Println(err)
-			return 1
+			return err
 		}
 	}
-	return 0
+	return nil
 }
 
 func childCommand(t *testing.T, mode string, args ...string) *exec.Cmd {
@@ -101,14 +98,13 @@ func childCommand(t *testing.T, mode string, args ...string) *exec.Cmd {
 // very same firmware.
 func TestKilled(t *testing.T) {
 	random := drawn.Rand(t, "moments of kills")
-	first, second := mlftest.Tiny(t, nil),
-		mlftest.Operator(t, mlftest.TinyOperator+"// second\n")
+	second := mlftest.Operator(t, mlftest.TinyOperator+"// second\n")
 	want := built(t, generated(t, Spec{Model: second}))
 
 	for round := range drawn.Count(2, 12) {
-		dir := filepath.Join(t.TempDir(), "p")
+		dir := newDir(t)
 		if round%2 == 1 {
-			p := generatedIn(t, dir, Spec{Model: first})
+			p := generatedIn(t, dir, Spec{})
 			built(t, p)
 			must(t, p.Close())
 		}
@@ -119,47 +115,35 @@ func TestKilled(t *testing.T) {
 		time.Sleep(delay)
 		must(t, cmd.Process.Kill())
 		_ = cmd.Wait()
-		state := "no project"
-		if Exists(dir) {
-			state = "a project"
-		}
-		p := generatedIn(t, dir, Spec{Model: second})
-		got := built(t, p)
+		t.Logf("killed after %v, which left a project: %v", delay, Exists(dir))
+		got := built(t, generatedIn(t, dir, Spec{Model: second}))
 		if got.Digest != want.Digest || got.ID() != want.ID() {
-			t.Errorf("killed after %v (%s): build %s, want %s", delay, state, got.ID(), want.ID())
+			t.Errorf("build %s, want %s", got.ID(), want.ID())
 		}
-		if left, _ := filepath.Glob(filepath.Join(dir, workdir.StageFolder)); left != nil {
-			t.Errorf("killed after %v: %s is still there", delay, workdir.StageFolder)
-		}
-		t.Logf("killed after %v, which left %s; repaired", delay, state)
-		must(t, p.Close())
+		absent(t, filepath.Join(dir, workdir.StageFolder))
 	}
 }
 
 // TestFullDisk gives a process a limit on the size of files, which fails writes as a full disk does.
 func TestFullDisk(t *testing.T) {
+	limited := func(limit, dir, model string) {
+		t.Helper()
+		cmd := childCommand(t, "build", dir, model, t.TempDir())
+		cmd.Env = append(cmd.Env, "PROJECT_TEST_FILE_LIMIT="+limit)
+		out, err := cmd.CombinedOutput()
+		if err == nil || !bytes.Contains(out, []byte("make room on the disk")) || !bytes.Contains(out, []byte(dir)) {
+			t.Errorf("%v\n%s", err, out)
+		}
+	}
 	dir := filepath.Join(t.TempDir(), "new", "p")
-	cmd := childCommand(t, "build", dir, mlftest.Tiny(t, nil), t.TempDir())
-	cmd.Env = append(cmd.Env, "PROJECT_TEST_FILE_LIMIT=4000")
-	out, err := cmd.CombinedOutput()
-	if err == nil || !bytes.Contains(out, []byte("make room on the disk")) || !bytes.Contains(out, []byte(dir)) {
-		t.Errorf("%v\n%s", err, out)
-	}
-	if _, err := os.Stat(filepath.Dir(dir)); err == nil {
-		t.Errorf("it left %d files behind", len(contents(t, filepath.Dir(dir))))
-	}
+	limited("4000", dir, mlftest.Tiny(t, nil))
+	absent(t, filepath.Dir(dir))
 
-	dir = filepath.Join(t.TempDir(), "p")
-	p := generatedIn(t, dir, Spec{})
-	must(t, p.Close())
+	dir = newDir(t)
+	must(t, generatedIn(t, dir, Spec{}).Close())
 	before := contents(t, dir)
-	other := mlftest.Tiny(t, map[string]string{"src/large.txt": strings.Repeat("x", 100_000)})
-	cmd = childCommand(t, "build", dir, other, t.TempDir())
-	cmd.Env = append(cmd.Env, "PROJECT_TEST_FILE_LIMIT=60000")
-	if out, err := cmd.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("make room on the disk")) {
-		t.Errorf("%v\n%s", err, out)
-	}
-	if !same(before, contents(t, dir)) {
+	limited("60000", dir, mlftest.Tiny(t, map[string]string{"src/large.txt": strings.Repeat("x", 100_000)}))
+	if !maps.Equal(before, contents(t, dir)) {
 		t.Error("a project that could not be changed was changed")
 	}
 }
@@ -169,9 +153,7 @@ func TestNoPlaceForTheFolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	writeFile(t, file, "")
 	for _, dir := range []string{file, filepath.Join(file, "p")} {
-		_, err := generateIn(t.Context(), dir, Spec{Board: "host", Model: mlftest.Tiny(t, nil)}, testEnv())
-		if failure.Of(err) != failure.Config || failure.Next(err) == "" || !strings.Contains(err.Error(), file) {
-			t.Errorf("generate in %s: %v (%s)", dir, err, failure.Next(err))
-		}
+		_, err := generateIn(t, dir, Spec{})
+		wantAdvice(t, err, failure.Config, file)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package project_test
+package project
 
 import (
 	"fmt"
@@ -17,8 +17,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/project"
 )
 
 // cmsisVariable names a folder with Arm's CMSIS-NN.
@@ -30,18 +28,8 @@ func TestKernelLibrary(t *testing.T) {
 	drawn.OnlyInFull(t, "TestLibraries and TestOwnLibrary")
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "nn")
-	putFiles(t, filepath.Join(dir, "CMSIS-NN"), map[string]string{
-		"Include/arm_nnfunctions.h":                               standInHeader,
-		"Include/Internal/arm_sums.h":                             standInSums,
-		"Source/FullyConnectedFunctions/arm_fully_connected_s8.c": standInKernel,
-		"Source/BasicMathFunctions/arm_add_f32.c":                 "#error \"not enabled\"\n",
-		"Tests/TestData/arm_nnfunctions.h":                        "#error \"a test's\"\n",
-	})
-	ways := []string{"firmware", "library"}
-	if drawn.InFull() {
-		ways = compiledWays
-	}
-	checkKernels(t, dir, denseOperator, denseInGo, ways...)
+	putFiles(t, filepath.Join(dir, "CMSIS-NN"), standIn)
+	checkKernels(t, dir, denseOperator, denseInGo, compiledWays...)
 }
 
 // TestCMSISNN is TestKernelLibrary and TestTensorFlowLite with CMSIS-NN itself, and a convolution.
@@ -73,17 +61,13 @@ func (w withoutGit) ReadDir(name string) ([]fs.DirEntry, error) {
 func TestTensorFlowLite(t *testing.T) {
 	t.Parallel()
 	dir, s := generatedNetwork(t)
-	putFiles(t, dir, map[string]string{
-		"library.json":                                                     describedLibrary(t),
-		"CMSIS-NN/Include/arm_nnfunctions.h":                               standInHeader,
-		"CMSIS-NN/Include/Internal/arm_sums.h":                             standInSums,
-		"CMSIS-NN/Source/FullyConnectedFunctions/arm_fully_connected_s8.c": standInKernel,
-	})
+	writeIn(t, dir, "library.json", describedLibrary(t))
+	putFiles(t, filepath.Join(dir, "CMSIS-NN"), standIn)
 	checkNetwork(t, s, "mps2_an386", "host")
 }
 
 // generatedNetwork exports a network; the library that it calls is to be put into the folder.
-func generatedNetwork(t *testing.T) (string, project.Spec) {
+func generatedNetwork(t *testing.T) (string, Spec) {
 	t.Helper()
 	python := os.Getenv("BOARDSMITH_RELAX_PYTHON")
 	if python == "" {
@@ -96,25 +80,21 @@ func generatedNetwork(t *testing.T) (string, project.Spec) {
 	model := filepath.Join(t.TempDir(), "dense.tar")
 	cmd := exec.CommandContext(t.Context(), python, "-m", "boardsmith", "../examples/cmsis-nn/dense.tflite", model,
 		"--no-check")
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join("..", "python"), "PYTHONDONTWRITEBYTECODE=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	cmd.Env = append(os.Environ(), "PYTHONPATH=../python", "PYTHONDONTWRITEBYTECODE=1")
+	output(t, cmd)
 	library := filepath.Join(t.TempDir(), "nn")
-	return library, project.Spec{Model: model, Libraries: []string{library}}
+	return library, Spec{Model: model, Libraries: []string{library}}
 }
 
 // checkNetwork runs the network on boards.
-func checkNetwork(t *testing.T, s project.Spec, boards ...string) {
+func checkNetwork(t *testing.T, s Spec, boards ...string) {
 	t.Helper()
-	samples, err := ndarray.ReadNPZ("../examples/cmsis-nn/dense.npz")
-	must(t, err)
+	samples := arraysOf(t, "../examples/cmsis-nn/dense.npz")
 	const inputs, outputs = 40, 12
-	for _, board := range boards {
-		s.Board = board
-		got := goWay(t, "firmware", s, samples[0].Array.Data[:inputs])
-		if want := samples[1].Array.Data[:outputs]; got.err != nil || !slices.Equal(got.output, want) {
-			t.Errorf("%s: got %v, %v, want %v", board, got.output, got.err, want)
+	for _, s.Board = range boards {
+		got, err := goWay(t, "firmware", s, samples[0].Array.Data[:inputs])
+		if want := samples[1].Array.Data[:outputs]; err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, %v, want %v", s.Board, got, err, want)
 		}
 	}
 }
@@ -122,14 +102,13 @@ func checkNetwork(t *testing.T, s project.Spec, boards ...string) {
 // describedLibrary returns the library.json for CMSIS-NN in docs/templates.md, which examples/cmsis-nn has, too.
 func describedLibrary(t *testing.T) string {
 	t.Helper()
-	page := readFile(t, filepath.Join("..", "docs", "templates.md"))
-	_, rest, found := strings.Cut(string(page), "<!-- nn/library.json, the text of a test -->\n```json\n")
+	page := readFile(t, "../docs/templates.md")
+	_, rest, found := strings.Cut(page, "<!-- nn/library.json, the text of a test -->\n```json\n")
 	text, _, ended := strings.Cut(rest, "```")
 	if !found || !ended {
 		t.Fatal("docs/templates.md has no library.json for CMSIS-NN")
 	}
-	file := readFile(t, filepath.Join("..", "examples", "cmsis-nn", "nn", "library.json"))
-	if string(file) != text {
+	if file := readFile(t, "../examples/cmsis-nn/nn/library.json"); file != text {
 		t.Errorf("examples/cmsis-nn has another library.json: %s", file)
 	}
 	return text
@@ -141,24 +120,24 @@ func checkKernels(t *testing.T, dir string, o kernelOperator, want func(k kernel
 	ways ...string,
 ) {
 	t.Helper()
-	putFiles(t, dir, map[string]string{"library.json": describedLibrary(t)})
+	writeIn(t, dir, "library.json", describedLibrary(t))
 	o.draw()
 	in := o.drawInt8(o.inputs)
 	model := mlftest.Tiny(t, map[string]string{
 		"metadata.json": o.metadata(), "codegen/host/src/lib1.c": o.source(),
 	})
-	s := project.Spec{Board: "mps2_an386", Model: model, Libraries: []string{dir}}
+	s := Spec{Board: "mps2_an386", Model: model, Libraries: []string{dir}}
 	for _, way := range ways {
-		got := goWay(t, way, s, asBytes(in))
-		if got.err != nil {
-			t.Fatalf("%s: %v; %s", way, got.err, failure.Next(got.err))
+		got, err := goWay(t, way, s, asBytes(in))
+		if err != nil {
+			t.Fatalf("%s: %v; %s", way, err, failure.Next(err))
 		}
-		if w := asBytes(want(o, in)); way != "library" && !slices.Equal(got.output, w) {
-			t.Errorf("%s: got %v, want %v", way, got.output, w)
+		if w := asBytes(want(o, in)); way != "library" && !slices.Equal(got, w) {
+			t.Errorf("%s: got %v, want %v", way, got, w)
 		}
 	}
 	s.Libraries = nil
-	err := goWay(t, ways[0], s, nil).err
+	_, err := goWay(t, ways[0], s, nil)
 	wantError(t, err, failure.Compile, "includes arm_nnfunctions.h", "Spec.Libraries")
 }
 
@@ -309,9 +288,11 @@ func convInGo(o kernelOperator, in []int8) (out []int8) {
 	return out
 }
 
-// The stand-in.
-const (
-	standInHeader = `#ifndef ARM_NNFUNCTIONS_H
+// standIn are the files of the stand-in, below its folder.
+var standIn = map[string]string{
+	"Source/BasicMathFunctions/arm_add_f32.c": "#error \"not enabled\"\n",
+	"Tests/TestData/arm_nnfunctions.h":        "#error \"a test's\"\n",
+	"Include/arm_nnfunctions.h": `#ifndef ARM_NNFUNCTIONS_H
 #define ARM_NNFUNCTIONS_H
 #include <stddef.h>
 #include <stdint.h>
@@ -329,15 +310,15 @@ arm_cmsis_nn_status arm_fully_connected_s8(const cmsis_nn_context*, const cmsis_
   const cmsis_nn_dims*, const int32_t*, const cmsis_nn_dims*, int8_t*);
 int32_t arm_fully_connected_s8_get_buffer_size(const cmsis_nn_dims*);
 #endif
-`
-	standInSums = `static int32_t scaled(int64_t sum, int64_t multiplier, int32_t shift) {
+`,
+	"Include/Internal/arm_sums.h": `static int32_t scaled(int64_t sum, int64_t multiplier, int32_t shift) {
   const int32_t high = (int32_t)((sum * multiplier + (1 << 30)) >> 31);
   const int32_t mask = (1 << -shift) - 1;
   const int32_t value = high >> -shift;
   return value + ((high & mask) > (mask >> 1) + (value < 0));
 }
-`
-	standInKernel = `#include "arm_nnfunctions.h"
+`,
+	"Source/FullyConnectedFunctions/arm_fully_connected_s8.c": `#include "arm_nnfunctions.h"
 #include "Internal/arm_sums.h"
 arm_cmsis_nn_status arm_fully_connected_s8(const cmsis_nn_context* context, const cmsis_nn_fc_params* layer,
   const cmsis_nn_per_tensor_quant_params* scale, const cmsis_nn_dims* in_dims, const int8_t* in,
@@ -358,5 +339,5 @@ arm_cmsis_nn_status arm_fully_connected_s8(const cmsis_nn_context* context, cons
   return ARM_CMSIS_NN_SUCCESS;
 }
 int32_t arm_fully_connected_s8_get_buffer_size(const cmsis_nn_dims* weight_dims) { return (int32_t)(weight_dims == NULL); }
-`
-)
+`,
+}

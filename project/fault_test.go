@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"math"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
@@ -78,31 +76,17 @@ var zephyrFaultBoards = []faultBoard{
 // and the folder to look for it in.
 func faultyBoard(t *testing.T, name string) (string, string) {
 	t.Helper()
-	source := readFile(t, filepath.Join("testdata", "faults", "faults.c"))
 	functions := map[string]string{}
 	for _, c := range faultCases {
 		functions["fault."+c.kind] = "fault_" + c.kind
 	}
-	return boardstest.With(t, name, "faults.c", string(source), functions)
-}
-
-// needBoardTools skips where the board's compiler or emulator is not installed or too old.
-func needBoardTools(t *testing.T, name string, path []string) {
-	t.Helper()
-	b, err := boards.Find(name, path)
-	must(t, err)
-	compiler, emulator, err := device.MissingTools(t.Context(), b)
-	must(t, err)
-	for _, e := range slices.Concat(compiler, emulator) {
-		t.Skipf("board %s: %v", name, e)
-	}
+	return boardstest.With(t, name, "faults.c", readFile(t, "testdata/faults/faults.c"), functions)
 }
 
 // faultLines are the lines of faults.c that a comment marks so.
 func faultLines(t *testing.T, mark string) (lines []int) {
 	t.Helper()
-	text := readFile(t, filepath.Join("testdata", "faults", "faults.c"))
-	for i, line := range strings.Split(string(text), "\n") {
+	for i, line := range strings.Split(readFile(t, "testdata/faults/faults.c"), "\n") {
 		if _, comment, ok := strings.Cut(line, "// "); ok && slices.Contains(strings.Split(comment, ", "), mark) {
 			lines = append(lines, i+1)
 		}
@@ -123,7 +107,7 @@ func TestFaults(t *testing.T) {
 // TestZephyrFaults does the same with Zephyr, whose fatal error handler records a fault.
 func TestZephyrFaults(t *testing.T) {
 	t.Parallel()
-	NeedFullZephyr(t)
+	needFullZephyr(t)
 	for _, board := range zephyrFaultBoards {
 		t.Run(board.name, board.fail)
 	}
@@ -148,10 +132,7 @@ func (b faultBoard) fail(t *testing.T) {
 func runFaulty(t *testing.T, board string) *rpc.Session {
 	t.Helper()
 	name, path := faultyBoard(t, board)
-	e := testEnv()
-	e.Path = []string{path}
-	needBoardTools(t, name, e.Path)
-	return running(t, generated(t, Spec{Board: name}, e))
+	return running(t, generated(t, Spec{Board: name}, newBuilder(path)))
 }
 
 // TestDeadlineOnDevice calls an endless function with a deadline: the device ends it earlier and reports its position.
@@ -185,14 +166,10 @@ func (c faultCase) check(t *testing.T, s *rpc.Session, nowhere int64) {
 	f, err := s.Function(ctx, "fault."+c.kind)
 	must(t, err)
 	_, err = f.Call(ctx, nowhere)
-	var faultErr *fault.Error
-	if !errors.As(err, &faultErr) {
-		t.Fatalf("got %v", err)
-	}
+	faultErr := faultOf(t, err)
 	t.Log(err)
-	if faultErr.Record.Reason != c.reason || failure.Of(err) != c.class || !strings.Contains(err.Error(), c.text) {
-		t.Errorf("reason %v, class %s: %v\nwant reason %v, class %s, and in the text %q", faultErr.Record.Reason,
-			failure.Of(err), err, c.reason, c.class, c.text)
+	if wantError(t, err, c.class, c.text); faultErr.Record.Reason != c.reason {
+		t.Errorf("reason %v, want %v: %v", faultErr.Record.Reason, c.reason, err)
 	}
 	if c.reason == fault.ReasonWatchdog && !faultErr.Record.PCValid {
 		// the watchdog gave no warning: the record is of the next start, whose counter is another
@@ -208,17 +185,16 @@ func (c faultCase) check(t *testing.T, s *rpc.Session, nowhere int64) {
 	for len(frames) > 1 && frames[0].Guessed && frames[0].File != "src/faults.c" {
 		frames = frames[1:] // what earlier calls left where the stack ended
 	}
-	if len(frames) == 0 {
-		t.Fatalf("no frames: %+v", faultErr.Record)
-	}
-	checkFrame(t, frames[0], "fault."+c.kind)
+	marks := []string{"fault." + c.kind, "caller of fault." + c.kind}
 	if c.reason == fault.ReasonStack {
-		return // too deep for its caller
+		marks = marks[:1] // too deep for its caller
 	}
-	if len(frames) < 2 {
-		t.Fatalf("no caller: %+v", faultErr.Record)
+	if len(frames) < len(marks) {
+		t.Fatalf("no frame of %s: %+v", marks[len(frames)], faultErr.Record)
 	}
-	checkFrame(t, frames[1], "caller of fault."+c.kind)
+	for i, mark := range marks {
+		checkFrame(t, frames[i], mark)
+	}
 }
 
 // checkFrame fails unless a frame is at a line with that mark.
@@ -248,14 +224,11 @@ int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, in
   return 0;
 }
 `
-	text := readFile(t, filepath.Join("..", "boards", "mps2_an385.json"))
-	board := strings.Replace(string(text), "{",
-		`{"watchdog_ms": 300, "sources": ["stuck.c"], "functions": [{"name": "test.stuck", "symbol": "stuck"}],`, 1)
-	e := testEnv()
-	e.Path = []string{boardstest.Shelf(t, map[string]string{"stuck.json": board, "stuck.c": stuck})}
-	needBoardTools(t, "stuck", e.Path)
-	p := generated(t, Spec{Board: "stuck"}, e)
-	editFile(t, filepath.Join(p.Dir(), "src", "main.c"), "  fault_log();\n",
+	board := boardstest.Text(t, "mps2_an385",
+		`"watchdog_ms": 300, "sources": ["stuck.c"], "functions": [{"name": "test.stuck", "symbol": "stuck"}],`)
+	shelf := boardstest.Shelf(t, map[string]string{"stuck.json": board, "stuck.c": stuck})
+	p := generated(t, Spec{Board: "stuck"}, newBuilder(shelf))
+	editFile(t, p.at("src/main.c"), "  fault_log();\n",
 		"  fault_log();\n  extern volatile int is_stuck;\n  while (is_stuck != 0) {\n  }\n")
 	s := running(t, p)
 	f, err := s.Function(t.Context(), "test.stuck")
@@ -263,29 +236,22 @@ int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, in
 	_, err = f.Call(t.Context())
 	must(t, err)
 	_, err = f.Call(testkit.Context(t))
-	var faultErr *fault.Error
-	if !errors.As(err, &faultErr) || faultErr.Record.Reason != fault.ReasonWatchdog ||
-		faultErr.Record.Function != math.MaxUint32 {
-		t.Fatalf("got %v", err)
-	}
-	if len(faultErr.Frames) == 0 || faultErr.Frames[0].File != "src/main.c" {
-		t.Errorf("it stood at %v", faultErr.Frames)
+	if f := faultOf(t, err); f.Record.Reason != fault.ReasonWatchdog || f.Record.Function != math.MaxUint32 ||
+		len(f.Frames) == 0 || f.Frames[0].File != "src/main.c" {
+		t.Errorf("%v, at %v", err, f.Frames)
 	}
 }
 
 // TestLongWatchdog runs watchdogs of 171.8 s, of which a counter of 32 bits at 25 MHz reaches 171.798: they do not bite
 // at once.
 func TestLongWatchdog(t *testing.T) {
-	drawn.OnlyInFull(t, "TestStuckMainLoop")
+	drawn.OnlyInFull(t, "of shorter watchdogs, TestStuckMainLoop")
 	t.Parallel()
 	for _, board := range drawn.Of(t, "long watchdogs", []string{"lm3s6965evb", "mps2_an385"}, 1) {
 		t.Run(board, func(t *testing.T) {
-			text := readFile(t, filepath.Join("..", "boards", board+".json"))
-			e := testEnv()
-			e.Path = []string{boardstest.Shelf(t,
-				map[string]string{"long.json": strings.Replace(string(text), "{", `{"watchdog_ms": 171800,`, 1)})}
-			needBoardTools(t, "long", e.Path)
-			running(t, generated(t, Spec{Board: "long"}, e))
+			text := boardstest.Text(t, board, `"watchdog_ms": 171800,`)
+			b := newBuilder(boardstest.Shelf(t, map[string]string{"long.json": text}))
+			running(t, generated(t, Spec{Board: "long"}, b))
 		})
 	}
 }
@@ -293,26 +259,15 @@ func TestLongWatchdog(t *testing.T) {
 // TestOperatorFault has an operator of the model read beyond all memory.
 func TestOperatorFault(t *testing.T) {
 	t.Parallel()
-	broken := strings.Replace(mlftest.TinyOperator, "return 0;", "return *(volatile int*)0x18000000U;", 1)
-	if broken == mlftest.TinyOperator {
-		t.Fatal("the operator has no return")
-	}
-	env := testEnv()
-	env.Cache = newCache(t)
-	p := generated(t, Spec{Model: mlftest.Operator(t, broken)}, env)
-	err := callTwice(t, p, "flash")
-	var faultErr *fault.Error
-	if !errors.As(err, &faultErr) || faultErr.Operator != "twice" ||
-		!strings.Contains(err.Error(), "fault in operator twice: ") {
-		t.Errorf("got %v", err)
-	}
+	p := generated(t, Spec{Model: mlftest.Edited(t, "return 0;", "return *(volatile int*)0x18000000U;")}, freshBuilder(t))
+	faultErr := faultOfTwice(t, callTwice(t, p, "flash"))
 	i := built(t, p)
 	if e, err := new(device.Desk).Explain(i, faultErr.Record); err != nil || e.Operator != "twice" {
 		t.Errorf("explained again: %+v, %v", e, err)
 	}
 	next := *i
 	next.BuildID[0] ^= 1 // the board has been flashed since, and what runs now delivers the record
-	e, err := env.desk().Explain(&next, faultErr.Record)
+	e, err := (&device.Desk{Host: p.builder.Host}).Explain(&next, faultErr.Record)
 	if err != nil || e.Operator != "twice" || e.Build != i.ID()[:16] {
 		t.Errorf("by the next build: %+v, %v", e, err)
 	}
@@ -334,18 +289,9 @@ __attribute__((noinline)) static int boom(int n) { int (*volatile jump)(int) = (
 	for _, board := range drawn.Of(t, "helpers", []string{"host", "qemu_riscv32", "mps2_an385"}, 1) {
 		for _, call := range []string{"deep(num_args)", "boom(num_args)"} {
 			t.Run(board+" "+call, func(t *testing.T) {
-				broken := strings.Replace(mlftest.TinyOperator, "return 0;", "return "+call+" + 1;", 1)
-				broken = strings.Replace(broken, "TVM_DLL", helpers+"TVM_DLL", 1)
-				p := generated(t, Spec{Board: board, Model: mlftest.Operator(t, broken)})
-				needTools(t, p, "make", p.Board().Toolchain.CC)
-				needBoardTools(t, board, nil)
-				err := callTwice(t, p, "flash")
-				var faultErr *fault.Error
-				if !errors.As(err, &faultErr) || faultErr.Operator != "twice" ||
-					!strings.Contains(err.Error(), "fault in operator twice: ") {
-					t.Fatalf("got %v", err)
-				}
-				t.Log(err)
+				broken := mlftest.Edited(t, "return 0;", "return "+call+" + 1;", "TVM_DLL", helpers+"TVM_DLL")
+				p := generated(t, Spec{Board: board, Model: broken})
+				faultErr := faultOfTwice(t, callTwice(t, p, "flash"))
 				later, err := new(device.Desk).Explain(built(t, p), faultErr.Record)
 				must(t, err)
 				if later.Operator != "" && later.Operator != "twice" {
@@ -356,16 +302,25 @@ __attribute__((noinline)) static int boom(int n) { int (*volatile jump)(int) = (
 	}
 }
 
+// faultOfTwice returns the fault of the operator of mlftest.Tiny.
+func faultOfTwice(t *testing.T, err error) *fault.Error {
+	t.Helper()
+	f := faultOf(t, err)
+	if wantError(t, err, "", "fault in operator twice: "); f.Operator != "twice" {
+		t.Errorf("the operator is %q: %v", f.Operator, err)
+	}
+	return f
+}
+
 // TestClockDiffers builds firmware whose timer is declared a tenth slower than it is.
 func TestClockDiffers(t *testing.T) {
 	p := generated(t, Spec{})
-	editFile(t, filepath.Join(p.Dir(), "src", "process.h"), "return 1000000000U;", "return 900000000U;")
-	_, err := p.Run(t.Context(), testEnv().desk(), "")
+	editFile(t, p.at("src/process.h"), "return 1000000000U;", "return 900000000U;")
+	_, err := p.Run(t.Context(), newDesk(), "")
 	off := regexp.MustCompile(`\+([4-9]|1[0-8])\.\d % off the reported 900000000$`)
-	if !errors.Is(err, device.ErrClock) || !off.MatchString(err.Error()) {
+	if wantError(t, err, failure.Config); !errors.Is(err, device.ErrClock) || !off.MatchString(err.Error()) {
 		t.Errorf("got %v", err)
 	}
-	wantError(t, err, failure.Config)
 }
 
 // This file is about the firmware's access to reserved memory.

@@ -3,10 +3,8 @@ package project
 import (
 	"bytes"
 	"cmp"
-	"debug/elf"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -22,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/diagnostics"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
@@ -30,7 +29,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/project/internal/workdir"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -38,33 +36,21 @@ import (
 // an arena's or a stack's. It goes around Build, which refuses what does not fit.
 func remade(t *testing.T, p *Project, image *image.Image, macro string, n int64, source string) *image.Image {
 	t.Helper()
-	for _, name := range []string{"crt_config.h", "memory.h"} {
-		config := filepath.Join(p.dir, "crt_config", name)
-		data, err := os.ReadFile(config)
-		if errors.Is(err, fs.ErrNotExist) && name == "memory.h" {
-			continue // of a process
-		}
-		must(t, err)
-		data = regexp.MustCompile(macro+` \d+`).ReplaceAll(data, fmt.Appendf(nil, "%s %d", macro, n))
-		writeFile(t, config, string(data))
+	files := []string{"crt_config/crt_config.h", "crt_config/memory.h"}
+	if len(p.Board().Memory) == 0 {
+		files = files[:1]
+	}
+	for _, name := range files {
+		text := regexp.MustCompile(macro+` \d+`).ReplaceAllString(readFile(t, p.at(name)), fmt.Sprint(macro, " ", n))
+		writeFile(t, p.at(name), text)
 	}
 	soon := time.Now().Add(time.Second)
-	must(t, os.Chtimes(filepath.Join(p.dir, source), soon, soon))
-	cmd := exec.Command("make", "-C", p.dir, "-o", "crt_config/crt_config.h", "-o", "crt_config/memory.h")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	tr, err := workdir.Open(p.dir)
-	must(t, err)
-	defer tr.Close()
-	sum, err := tr.Digest(p.state.Template.ELF)
-	must(t, err)
-	f, err := elf.Open(image.Path)
-	must(t, err)
-	defer f.Close()
+	must(t, os.Chtimes(p.at(source), soon, soon))
+	output(t, exec.Command("make", "-C", p.dir, "-o", "crt_config/crt_config.h", "-o", "crt_config/memory.h"))
 	other := *image
-	other.Digest = sum
-	other.BuildID, _, err = firmware.BuildID(f, image.Path)
+	other.Digest = cachekey.Digest([]byte(readFile(t, image.Path)))
+	var err error
+	other.BuildID, _, err = firmware.BuildID(openELF(t, image), image.Path)
 	must(t, err)
 	return &other
 }
@@ -73,20 +59,12 @@ func remade(t *testing.T, p *Project, image *image.Image, macro string, n int64,
 func runOnce(t *testing.T, p *Project, image *image.Image) (arena int64, err error) {
 	t.Helper()
 	ctx := t.Context()
-	d, err := attach(ctx, p.Board(), "", testEnv())
-	must(t, err)
-	defer d.Close()
-	if _, err := d.Flash(ctx, image); err != nil {
-		return 0, err
-	}
-	s, err := d.Open(ctx, image)
+	s, end, err := openImage(t, p.Board(), image)
 	if err != nil {
 		return 0, err
 	}
-	defer s.Close(ctx)
-	_, m, err := p.Model()
-	must(t, err)
-	e, err := executor.Open(ctx, s, m)
+	defer end()
+	e, err := executor.Open(ctx, s, modelOf(t, p))
 	if err != nil {
 		return 0, err
 	}
@@ -100,7 +78,8 @@ func runOnce(t *testing.T, p *Project, image *image.Image) (arena int64, err err
 	if err := e.Run(ctx); err != nil {
 		return 0, err
 	}
-	if _, err := e.Time(ctx, rpc.TimeOptions{Number: 1}); err != nil {
+	_, err = e.Time(ctx, rpc.TimeOptions{Number: 1})
+	if err != nil {
 		return 0, err
 	}
 	platform, err := s.Platform(ctx)
@@ -112,11 +91,10 @@ func runOnce(t *testing.T, p *Project, image *image.Image) (arena int64, err err
 // figure is what the device uses.
 func TestArenaNeed(t *testing.T) {
 	t.Parallel()
-	type need struct {
+	for _, c := range drawn.Of(t, "arenas", []struct {
 		board, model string
 		packet       int
-	}
-	for _, c := range drawn.Of(t, "arenas", []need{
+	}{
 		{"host", "add.aot_packed", 0},
 		{"host", "digits_i8.aot_c", 0},
 		{"host", "digits_i8.graph", 512},
@@ -135,9 +113,7 @@ func TestArenaNeed(t *testing.T) {
 	}, 1) {
 		t.Run(c.board+" "+c.model, func(t *testing.T) {
 			o := boards.Options{PacketBytes: c.packet}
-			p := generated(t, Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: o})
-			needTools(t, p, "make", p.Board().Toolchain.CC, cmp.Or(p.Board().Link.Program, "make"))
-			testArenaNeed(t, p)
+			testArenaNeed(t, generated(t, Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: o}))
 		})
 	}
 }
@@ -148,9 +124,8 @@ func TestArenaNeedOfArchives(t *testing.T) {
 	drawn.OnlyInFull(t, "TestArenaNeed, TestWorkspaceUnsure and the tests of package operatormemory")
 	t.Parallel()
 	type pair struct {
-		board  *boards.Board
-		folder string
-		path   string
+		board *boards.Board
+		path  string
 	}
 	var all []pair
 	for _, path := range append(mlftest.Archives(t), mlftest.OtherVersions(t)...) {
@@ -163,7 +138,7 @@ func TestArenaNeedOfArchives(t *testing.T) {
 		for _, name := range []string{"host", "mps2_an385", "mps2_an386", "qemu_riscv32"} {
 			b := findBoard(t, name)
 			if fit.CheckModel(b, a, a.Models[0]) == nil && !(ofArm && name == "host") {
-				all = append(all, pair{b, filepath.Base(filepath.Dir(path)), path})
+				all = append(all, pair{b, path})
 				fits++
 			}
 		}
@@ -172,9 +147,8 @@ func TestArenaNeedOfArchives(t *testing.T) {
 		}
 	}
 	for _, c := range drawn.Of(t, "arenas of archives", all, 1) {
-		t.Run(c.board.Name+" "+c.folder+" "+mlftest.Name(c.path), func(t *testing.T) {
+		t.Run(c.board.Name+" "+filepath.Base(filepath.Dir(c.path))+" "+mlftest.Name(c.path), func(t *testing.T) {
 			p := generated(t, Spec{Board: c.board.Name, Model: c.path})
-			needTools(t, p, "make", p.Board().Toolchain.CC, cmp.Or(p.Board().Link.Program, "make"))
 			_, need := testArenaUsed(t, p)
 			a, m, err := p.Model()
 			must(t, err)
@@ -197,10 +171,7 @@ func TestArenaNeedOfArchives(t *testing.T) {
 func handwritten(t *testing.T, before, lines string) string {
 	t.Helper()
 	const loop = "  for (int32_t i = 0;"
-	source := strings.Replace(mlftest.TinyOperator, loop, lines+"\n"+loop, 1)
-	return mlftest.Tiny(t, map[string]string{
-		"codegen/host/src/lib1.c": strings.Replace(source, "TVM_DLL", before+"\nTVM_DLL", 1),
-	})
+	return mlftest.Edited(t, loop, lines+"\n"+loop, "TVM_DLL", before+"\nTVM_DLL")
 }
 
 // TestArenaNeedOfHandwritten does the same for C that a person wrote, also for a leak: the operator is called twice.
@@ -223,7 +194,6 @@ func TestArenaNeedOfHandwritten(t *testing.T) {
 	}, 1) {
 		t.Run(c.name, func(t *testing.T) {
 			p := generated(t, Spec{Model: handwritten(t, c.before, c.lines)})
-			needTools(t, p, "make", p.Board().Toolchain.CC)
 			image, need := testArenaNeed(t, p)
 			u, err := p.Usage(image)
 			must(t, err)
@@ -244,16 +214,13 @@ func TestArenaNeedUnknown(t *testing.T) {
 		"void* t = TVMBackendAllocWorkspace(1, 0, n, 2, 32);"
 	spec := Spec{Board: "host", Model: handwritten(t, "", lines)}
 	p := generated(t, spec)
-	needTools(t, p, "make", p.Board().Toolchain.CC)
-	u, err := p.Usage(built(t, p))
-	must(t, err)
+	u := usageOf(t, p)
 	if !slices.Equal(u.Arena.Unsure, []string{want}) {
 		t.Errorf("usage %+v", u.Arena)
 	}
 	spec.Options.ArenaKiB = 1
 	must(t, p.Generate(t.Context(), spec))
-	_, err = p.Build(t.Context())
-	wantError(t, err, failure.DoesNotFit, want)
+	wantError(t, buildError(t, p), failure.DoesNotFit, want)
 	spec.Options = boards.Options{App: boards.Standalone}
 	wantError(t, p.Generate(t.Context(), spec), failure.Config, want)
 }
@@ -261,12 +228,9 @@ func TestArenaNeedUnknown(t *testing.T) {
 // TestWorkspaceUnsure has standalone firmware state that the workspace of an object is not certain.
 func TestWorkspaceUnsure(t *testing.T) {
 	t.Parallel()
-	spec := Spec{Board: "mps2_an385", Model: mlftest.Path(t, "digits_i8.graph_llvm_thumbv7m")}
-	spec.Options.App = boards.Standalone
-	p := generated(t, spec)
-	needTools(t, p, "make", p.Board().Toolchain.CC)
-	u, err := p.Usage(built(t, p))
-	must(t, err)
+	u := usageOf(t, generated(t, Spec{
+		Board: "mps2_an385", Model: mlftest.Path(t, "digits_i8.graph_llvm_thumbv7m"), Options: alone,
+	}))
 	if len(u.Arena.Unsure) != 1 || !strings.Contains(u.Arena.Unsure[0], "digits_i8_lib1.o is not read") {
 		t.Errorf("unsure: %q", u.Arena.Unsure)
 	}
@@ -304,12 +268,11 @@ func testArenaUsed(t *testing.T, p *Project) (*image.Image, fit.ArenaNeed) {
 // TestDoesNotFit has Build refuse what does not fit, each kind, and name the option that helps: with it, it fits.
 func TestDoesNotFit(t *testing.T) {
 	t.Parallel()
-	type refusal struct {
+	for _, c := range drawn.Of(t, "refusals", []struct {
 		name, board, model string
 		options            boards.Options
 		want               FitError
-	}
-	for _, c := range drawn.Of(t, "refusals", []refusal{
+	}{
 		{"arena", "host", "digits_i8.graph", boards.Options{ArenaKiB: 1}, FitError{Part: "arena", Option: "arena_kib=7"}},
 		{
 			"arena of an operator", "host", "matmul_00",
@@ -350,49 +313,43 @@ func TestDoesNotFit(t *testing.T) {
 		t.Run(c.name+" "+c.board, func(t *testing.T) {
 			spec := Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: c.options}
 			p := generated(t, spec)
-			needTools(t, p, "make", p.Board().Toolchain.CC)
-			_, err := p.Build(t.Context())
-			var e *FitError
-			if !errors.As(err, &e) {
-				t.Fatalf("%v", err)
-			}
+			err := buildError(t, p)
+			e := misfitOf(t, err)
 			if e.Part != c.want.Part || e.Region != c.want.Region || !strings.HasPrefix(e.Option, c.want.Option) ||
 				e.Over <= 0 || e.Part != "memory" && e.Need-e.Have != e.Over {
 				t.Errorf("%+v", e)
 			}
 			wantError(t, err, failure.DoesNotFit, e.Option, strconv.FormatInt(e.Over, 10))
-			helped, err := boards.ParseOptions(strings.Fields(e.Option))
-			must(t, err)
-			spec.Options.ArenaKiB = cmp.Or(helped.ArenaKiB, spec.Options.ArenaKiB)
-			spec.Options.PacketBytes = cmp.Or(helped.PacketBytes, spec.Options.PacketBytes)
-			spec.Options.StackBytes = cmp.Or(helped.StackBytes, spec.Options.StackBytes)
+			help(t, &spec.Options, e)
 			must(t, p.Generate(t.Context(), spec))
 			built(t, p)
 		})
 	}
 }
 
+// help sets the options that an error names.
+func help(t *testing.T, o *boards.Options, e *FitError) {
+	t.Helper()
+	helped, err := boards.ParseOptions(strings.Fields(e.Option))
+	must(t, err)
+	o.ArenaKiB = cmp.Or(helped.ArenaKiB, o.ArenaKiB)
+	o.PacketBytes = cmp.Or(helped.PacketBytes, o.PacketBytes)
+	o.StackBytes = cmp.Or(helped.StackBytes, o.StackBytes)
+	o.UploadKiB = cmp.Or(helped.UploadKiB, o.UploadKiB)
+}
+
 // TestNothingIsBuiltForNothing has what does not fit by the archive's own figures refused before a compiler runs.
 func TestNothingIsBuiltForNothing(t *testing.T) {
 	t.Parallel()
 	p := generated(t, Spec{Model: mlftest.Path(t, "digits_i8.graph"), Options: boards.Options{ArenaKiB: 1}})
-	if _, err := p.Build(t.Context()); failure.Of(err) != failure.DoesNotFit {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(p.dir, "build")); err == nil {
-		t.Error("something was built")
-	}
+	wantError(t, buildError(t, p), failure.DoesNotFit)
+	absent(t, p.at("build"))
 }
 
 // TestLinkFits parses the messages of linkers.
 func TestLinkFits(t *testing.T) {
 	t.Parallel()
-	p := &Project{}
-	p.state.Board.Board = boards.Board{
-		Name: "b", Place: boards.Place{Code: "flash", Data: "ram"}, OperatorOpt: "O2",
-		RuntimeOpt: "Os", LogLevel: "info",
-	}
-	p.state.Board.Name = "b"
+	p := projectInFlash(t)
 	for _, c := range []struct{ said, want string }{
 		{
 			"ld: build/firmware.elf.part section `.bss' will not fit in region `ram'\n" +
@@ -405,28 +362,38 @@ func TestLinkFits(t *testing.T) {
 		{"ld: region `ram' overflowed by 99999999999999999999 bytes\n", ""},
 		{"ld: not enough room for program headers\n", ""},
 	} {
-		tool := &ToolError{
-			Tool: "make", Class: diagnostics.Classify(c.said), Tail: []byte(c.said),
-			Err: errors.New("exit status 2"),
-		}
+		tool := ofLinker(c.said)
 		err := p.linkFits(tool, p.dir, nil, &mlf.Model{})
-		var e *FitError
-		if got := ""; c.want == "" && errors.As(err, &e) {
-			t.Errorf("%q: %v, want the tool's own error", c.said, got)
-		} else if c.want != "" && (!errors.As(err, &e) || e.Error() != c.want || !errors.Is(err, error(tool))) {
+		e, isFit := errors.AsType[*FitError](err)
+		if isFit != (c.want != "") || isFit && e.Error() != c.want || !errors.Is(err, error(tool)) {
 			t.Errorf("%q: %v, want %s", c.said, err, c.want)
 		}
 	}
 }
 
+// ofLinker returns the error of a link that prints a text.
+func ofLinker(text string) *ToolError {
+	return &ToolError{Class: diagnostics.Classify(text), Tail: []byte(text), Err: errors.New("exit status 2")}
+}
+
+// projectInFlash returns a project for a board with flash and RAM.
+func projectInFlash(t *testing.T) *Project {
+	p := &Project{dir: t.TempDir()}
+	p.state.Board.Board = boards.Board{
+		Name: "b", Place: boards.Place{Code: "flash", Data: "ram"}, OperatorOpt: "O2", RuntimeOpt: "Os", LogLevel: "info",
+		Memory: []boards.Region{{Name: "flash", Size: 1 << 16, Exec: true, Nonvolatile: true}, {Name: "ram", Size: 1 << 16}},
+	}
+	p.state.Board.Name = "b"
+	return p
+}
+
 // TestStackNeed runs models with the computed stack, and with a third less, which must be too little.
 func TestStackNeed(t *testing.T) {
 	t.Parallel()
-	type need struct {
+	for _, c := range drawn.Of(t, "stacks", []struct {
 		board, model string
 		guarded      bool // the core notices an overflow at once
-	}
-	for _, c := range drawn.Of(t, "stacks", []need{
+	}{
 		{"mps2_an385", "digits_i8.aot_packed", true},
 		{"mps2_an521", "dscnn_i8.aot_c", true},
 		{"microbit", "add.graph", false},
@@ -434,7 +401,6 @@ func TestStackNeed(t *testing.T) {
 	}, 1) {
 		t.Run(c.board, func(t *testing.T) {
 			p := generated(t, Spec{Board: c.board, Model: mlftest.Path(t, c.model)})
-			needTools(t, p, "make", p.Board().Toolchain.CC, p.Board().Link.Program)
 			made := built(t, p)
 			u, err := p.Usage(made)
 			must(t, err)
@@ -449,9 +415,7 @@ func TestStackNeed(t *testing.T) {
 			}
 			less := u.Stack.Need * 2 / 3
 			_, err = runOnce(t, p, remade(t, p, made, "BOARDSMITH_STACK_BYTES", less, "link.ld.S"))
-			if failure.Of(err) != failure.Fault {
-				t.Errorf("with %d bytes: %v", less, err)
-			}
+			wantError(t, err, failure.Fault)
 		})
 	}
 }
@@ -461,12 +425,7 @@ func TestUsageStandalone(t *testing.T) {
 	t.Parallel()
 	workspaces := map[string]int64{"digits_i8.graph": 640, "digits_i8.aot_c": 816}
 	for _, archive := range drawn.Of(t, "standalone sizes", slices.Sorted(maps.Keys(workspaces)), 1) {
-		spec := Spec{Board: "mps2_an385", Model: mlftest.Path(t, archive)}
-		spec.Options.App = boards.Standalone
-		p := generated(t, spec)
-		needTools(t, p, "make", p.Board().Toolchain.CC)
-		u, err := p.Usage(built(t, p))
-		must(t, err)
+		u := usageOf(t, generated(t, Spec{Board: "mps2_an385", Model: mlftest.Path(t, archive), Options: alone}))
 		size, w := partOf(u, "parameters").Size, partOf(u, "workspace")
 		if n := size.Text + size.Data; n < 2000 || n > 2100 || w.Size != (image.Size{BSS: workspaces[archive]}) {
 			t.Errorf("%s: parameters %+v, workspace %+v", archive, size, w)
@@ -481,7 +440,6 @@ func TestUsage(t *testing.T) {
 		[]string{"host", "mps2_an385", "mps2_an521", "microbit", "qemu_riscv32", "qemu_riscv64"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			p := generated(t, Spec{Board: board, Model: mlftest.Path(t, "digits_i8.aot_packed")})
-			needTools(t, p, "make", p.Board().Toolchain.CC)
 			made := built(t, p)
 			u, err := p.Usage(made)
 			must(t, err)
@@ -522,14 +480,19 @@ func TestUsage(t *testing.T) {
 }
 
 // partOf is what the part of a name takes.
-func partOf(u *fit.Usage, name string) fit.PartUse {
-	return u.Parts[slices.IndexFunc(u.Parts, func(p fit.PartUse) bool { return p.Name == name })]
+func partOf(u *fit.Usage, name string) (part fit.PartUse) {
+	for _, p := range u.Parts {
+		if p.Name == name {
+			part = p
+		}
+	}
+	return part
 }
 
 // TestFitByHand: if the files that an option changes were edited, the next step is a change by hand that helps. Other
 // edited files stay, so that the option helps.
 func TestFitByHand(t *testing.T) {
-	drawn.OnlyInFull(t, "TestDoesNotFit and the story fit")
+	drawn.OnlyInFull(t, "where no file was edited, TestDoesNotFit and the story fit")
 	t.Parallel()
 	for _, c := range drawn.Of(t, "what does not fit by hand", []struct {
 		name, board, model string
@@ -541,31 +504,27 @@ func TestFitByHand(t *testing.T) {
 	}, 1) {
 		t.Run(c.name, func(t *testing.T) {
 			p := generated(t, Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: c.options})
-			needTools(t, p, "make", p.Board().Toolchain.CC)
-			appendTo(t, filepath.Join(p.Dir(), "src", "main.c"), "// mine\n")
-			_, err := p.Build(t.Context())
-			var e *FitError
-			if !errors.As(err, &e) || e.Part != c.name || len(e.Lines) > 0 {
-				t.Fatalf("%v: change by hand %q", err, e.Lines)
+			appendTo(t, p.at("src/main.c"), "// mine\n")
+			err := buildError(t, p)
+			e := misfitOf(t, err)
+			if wantError(t, err, "", e.Option); e.Part != c.name || len(e.Lines) > 0 {
+				t.Errorf("%v: change by hand %q", err, e.Lines)
 			}
-			if next := failure.Next(err); !strings.Contains(next, e.Option) {
-				t.Errorf("the option %s helps, but the next step is %s", e.Option, next)
-			}
-			appendTo(t, filepath.Join(p.Dir(), "crt_config", "crt_config.h"), "// mine\n")
-			if _, err = p.Build(t.Context()); !errors.As(err, &e) || len(e.Lines) == 0 {
-				t.Fatalf("an option would replace the edited file: %v: %s", err, failure.Next(err))
+			appendTo(t, p.at("crt_config/crt_config.h"), "// mine\n")
+			err = buildError(t, p)
+			if e = misfitOf(t, err); len(e.Lines) == 0 {
+				t.Errorf("an option would replace the edited file: %v: %s", err, failure.Next(err))
 			}
 			for _, line := range e.Lines {
 				wantError(t, err, "", line)
 				name, text, _ := strings.Cut(line, ": ")
 				define := strings.Join(strings.Fields(text)[:2], " ")
-				file := filepath.Join(p.Dir(), name)
-				data := readFile(t, file)
 				re := regexp.MustCompile(regexp.QuoteMeta(define) + " .*")
-				if !re.Match(data) {
+				former := readFile(t, p.at(name))
+				if !re.MatchString(former) {
 					t.Errorf("%s has no %q", name, define)
 				}
-				writeFile(t, file, string(re.ReplaceAll(data, []byte(text))))
+				writeFile(t, p.at(name), re.ReplaceAllString(former, text))
 			}
 			built(t, p)
 		})
@@ -576,63 +535,41 @@ func TestFitByHand(t *testing.T) {
 // option that it names they fit.
 func TestOptionTooLarge(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		options boards.Options
-		want    string
-	}{
-		{boards.Options{ArenaKiB: 1 << 19}, "arena_kib="},
-		{boards.Options{StackBytes: 1 << 24}, "stack_bytes="},
-		{boards.Options{UploadKiB: 2048}, "arena_kib=1984"},
-		{boards.Options{UploadKiB: 4096}, "upload_kib=1024"},
+	for o, want := range map[boards.Options]string{
+		{ArenaKiB: 1 << 19}:   "arena_kib=",
+		{StackBytes: 1 << 24}: "stack_bytes=",
+		{UploadKiB: 2048}:     "arena_kib=1984",
+		{UploadKiB: 4096}:     "upload_kib=1024",
 	} {
-		spec := Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, nil), Options: c.options}
-		_, err := generate(t, spec)
-		var e *FitError
-		if !errors.As(err, &e) || failure.Of(err) != failure.DoesNotFit || e.Region != "ram" || e.Over <= 0 ||
-			e.Need-e.Have != e.Over || !strings.HasPrefix(e.Option, c.want) || strings.Contains(err.Error(), ".json") {
-			t.Errorf("%+v: %v, %+v", c.options, err, e)
-			continue
+		_, err := generate(t, Spec{Board: "mps2_an385", Options: o})
+		e := misfitOf(t, err)
+		if wantError(t, err, failure.DoesNotFit); e.Region != "ram" || e.Over <= 0 || e.Need-e.Have != e.Over ||
+			!strings.HasPrefix(e.Option, want) || strings.Contains(err.Error(), ".json") {
+			t.Errorf("%+v: %v, %+v", o, err, e)
 		}
-		helped, err := boards.ParseOptions([]string{e.Option})
-		must(t, err)
-		spec.Options.ArenaKiB = cmp.Or(helped.ArenaKiB, spec.Options.ArenaKiB)
-		spec.Options.StackBytes = cmp.Or(helped.StackBytes, spec.Options.StackBytes)
-		spec.Options.UploadKiB = cmp.Or(helped.UploadKiB, spec.Options.UploadKiB)
-		generated(t, spec)
+		help(t, &o, e)
+		generated(t, Spec{Board: "mps2_an385", Options: o})
 	}
 }
 
 // TestSmallerOperatorsHelp: smaller operators are suggested only if their code is larger than what is missing.
 func TestSmallerOperatorsHelp(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("cc"); err != nil {
-		t.Skip("no cc")
-	}
-	p := &Project{dir: t.TempDir()}
-	p.state.Board.Board = boards.Board{
-		Name: "b", Place: boards.Place{Code: "flash", Data: "ram"}, OperatorOpt: "O2", RuntimeOpt: "Os", LogLevel: "info",
-		Memory: []boards.Region{{Name: "flash", Size: 1 << 16, Exec: true, Nonvolatile: true}, {Name: "ram", Size: 1 << 16}},
-	}
+	need(t, "cc")
+	p := projectInFlash(t)
 	p.state.Template.ELF, p.state.Template.Options = "build/a.elf", []string{"operator_opt"}
 	writeIn(t, p.dir, "model/codegen/host/src/lib1.c",
 		"const char weights[100000] = {1};\nint f(int a) { return a * 3 + 1; }\n")
-	must(t, os.MkdirAll(filepath.Join(p.dir, "build", "model"), 0o755))
-	cc := exec.Command("cc", "-c", "-o", filepath.Join("build", "model", "lib1.o"),
-		"model/codegen/host/src/lib1.c")
-	cc.Dir = p.dir
-	if out, err := cc.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must(t, os.MkdirAll(p.at("build/model"), 0o755))
+	output(t, exec.Command("cc", "-c", "-o", p.at("build/model/lib1.o"), p.at("model/codegen/host/src/lib1.c")))
 	m := &mlf.Model{Sources: []mlf.File{{Name: "codegen/host/src/lib1.c"}}}
 	for said, want := range map[string]string{
 		"ld: region `flash' overflowed by 4 bytes\n":     "operator_opt=Os",
 		"ld: region `flash' overflowed by 90000 bytes\n": "",
 		"ld: region `ram' overflowed by 4 bytes\n":       "",
 	} {
-		err := p.linkFits(&ToolError{Class: diagnostics.Classify(said), Tail: []byte(said), Err: errors.New("exit status 2")},
-			p.dir, &mlf.Archive{}, m)
-		var e *FitError
-		if !errors.As(err, &e) || e.Option != want {
+		e := misfitOf(t, p.linkFits(ofLinker(said), p.dir, &mlf.Archive{}, m))
+		if e.Option != want {
 			t.Errorf("%s: %+v, want %q", said, e, want)
 		}
 	}
@@ -640,15 +577,6 @@ func TestSmallerOperatorsHelp(t *testing.T) {
 	e := &FitError{Region: "flash", Over: 4}
 	if p.makeRoom(e, p.dir, &mlf.Archive{}, m); e.Option != "" {
 		t.Errorf("a template without that option: %q", e.Option)
-	}
-}
-
-func needTools(t *testing.T, p *Project, tools ...string) {
-	t.Helper()
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("no %s", tool)
-		}
 	}
 }
 
@@ -661,10 +589,7 @@ func TestParallelLoops(t *testing.T) {
 		"qemu_riscv32": "digits_i8.graph_llvm_rv32",
 	} {
 		t.Run(board, func(t *testing.T) {
-			p := generated(t, Spec{Board: board, Model: mlftest.Path(t, model)})
-			needTools(t, p, "make", p.Board().Toolchain.CC)
-			u, err := p.Usage(built(t, p))
-			must(t, err)
+			u := usageOf(t, generated(t, Spec{Board: board, Model: mlftest.Path(t, model)}))
 			if len(u.Stack.Unsure) > 0 {
 				t.Errorf("%d bytes, unsure: %q", u.Stack.Need, u.Stack.Unsure)
 			}
@@ -720,22 +645,12 @@ func TestStackDoubts(t *testing.T) {
 			p := generated(t, Spec{
 				Board: board, Model: mlftest.Path(t, "add.graph"), Options: boards.Options{StackBytes: 4096},
 			})
-			needTools(t, p, "make", p.Board().Toolchain.CC)
 			image := built(t, p)
-			operator := filepath.Join(p.dir, "model/codegen/host/src/add_lib1.c")
+			operator := p.at("model/codegen/host/src/add_lib1.c")
 			text := readFile(t, operator)
-			begin, rest, ok := strings.Cut(string(text), "TVM_DLL int32_t tvmgen_add_fused_add(")
-			head, body, ok2 := strings.Cut(rest, "{\n")
-			if !ok || !ok2 {
-				t.Fatalf("%s", text)
-			}
-			text = []byte(begin + helpers + "TVM_DLL int32_t tvmgen_add_fused_add(" + head +
-				"{\n  switched += helped(num_args);\n" + body)
-			writeFile(t, operator, string(text))
-			cmd := exec.Command("make", "-C", p.dir) // not Build, which refuses what needs so much stack
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
+			begin := regexp.MustCompile(`TVM_DLL int32_t tvmgen_add_fused_add\([^{]*\{\n`).FindString(text)
+			writeFile(t, operator, strings.Replace(text, begin, helpers+begin+"  switched += helped(num_args);\n", 1))
+			output(t, exec.Command("make", "-C", p.dir)) // not Build, which refuses what needs so much stack
 			u, err := p.Usage(image)
 			must(t, err)
 			of := map[string]bool{}
@@ -743,17 +658,10 @@ func TestStackDoubts(t *testing.T) {
 				name, _, _ := strings.Cut(why, " ")
 				of[name] = true
 			}
-			for _, name := range []string{
-				"recursive", "by_table", "by_volatile", "by_struct", "by_jump", "qsort",
-				"med3.constprop.0",
-			} {
-				if !of[name] && !strings.HasPrefix(name, "med3") { // that is in newlib's qsort, or a part of it
-					t.Errorf("%s is not in doubt: %q", name, u.Stack.Unsure)
-				}
-				delete(of, name)
-			}
-			if len(of) > 0 {
-				t.Errorf("without a reason in doubt: %q", u.Stack.Unsure)
+			delete(of, "med3.constprop.0") // in newlib's qsort, or a part of it
+			names := slices.Sorted(maps.Keys(of))
+			if !slices.Equal(names, []string{"by_jump", "by_struct", "by_table", "by_volatile", "qsort", "recursive"}) {
+				t.Errorf("in doubt are %q: %q", names, u.Stack.Unsure)
 			}
 			if u.Stack.Need < 40500 || u.Stack.Need > 43000 {
 				t.Errorf("%d bytes are needed: %q", u.Stack.Need, u.Stack.Path)
@@ -767,13 +675,10 @@ func TestStackDoubts(t *testing.T) {
 func TestChangedTemplateIsDoubted(t *testing.T) {
 	t.Parallel()
 	p := generated(t, Spec{Board: "netduinoplus2", Model: mlftest.Path(t, "add.graph")})
-	needTools(t, p, "make", p.Board().Toolchain.CC)
 	image := built(t, p)
 	sure, err := p.Usage(image)
 	must(t, err)
-	name := filepath.Join(p.dir, "src/platform.c")
-	text := readFile(t, name)
-	writeFile(t, name, string(append(text, "// mine\n"...)))
+	appendTo(t, p.at("src/platform.c"), "// mine\n")
 	u, err := p.Usage(image)
 	must(t, err)
 	want := []string{"TVMPlatformMemoryAllocate calls through a pointer", "TVMPlatformMemoryFree calls through a pointer"}

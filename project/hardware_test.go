@@ -1,7 +1,7 @@
-package project_test
+package project
 
 import (
-	"encoding/json"
+	"debug/elf"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,55 +11,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
-	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/project/release"
 	"github.com/boardsmith/boardsmith/rpc"
 )
-
-// chips are the shipped boards that are no process.
-func chips(t *testing.T, wanted func(*boards.Board) bool) []*boards.Board {
-	t.Helper()
-	var all []*boards.Board
-	for _, name := range boards.List(nil) {
-		b, err := boards.Find(name, nil)
-		must(t, err)
-		if len(b.Memory) > 0 && wanted(b) {
-			all = append(all, b)
-		}
-	}
-	return all
-}
-
-func hasCompiler(t *testing.T, b *boards.Board) (why string) {
-	t.Helper()
-	compiler, _, err := device.MissingTools(t.Context(), b)
-	must(t, err)
-	if len(compiler) > 0 {
-		return compiler[0].Error() + ": " + failure.Next(compiler[0])
-	}
-	return ""
-}
-
-func hasEmulator(t *testing.T, b *boards.Board) (why string) {
-	t.Helper()
-	_, emulator, err := device.MissingTools(t.Context(), b)
-	must(t, err)
-	if len(emulator) > 0 {
-		return emulator[0].Error() + ": " + failure.Next(emulator[0])
-	}
-	return ""
-}
 
 // unwanted are symbols of a heap, of formatted output and of C++, none of which firmware of ours has.
 var unwanted = regexp.MustCompile(`^_*(malloc|calloc|realloc|reallocarray|free|memalign|aligned_alloc|posix_memalign|malloc_usable_size|sbrk|brk)(_r)?$` +
@@ -69,36 +28,22 @@ var unwanted = regexp.MustCompile(`^_*(malloc|calloc|realloc|reallocarray|free|m
 // symbols of each image.
 func TestEveryChipBuilds(t *testing.T) {
 	t.Parallel()
-	all := drawn.Of(t, "chips", chips(t, func(*boards.Board) bool { return true }), 1)
 	model := filepath.Join(t.TempDir(), samples.Name)
 	writeFile(t, model, string(samples.Archive()))
-	c := cache.New(testcache.Dir(), cache.Options{})
-	for _, b := range all {
+	for _, b := range drawn.Of(t, "chips", bareBoards(t), 1) {
 		t.Run(b.Name, func(t *testing.T) {
-			if why := hasCompiler(t, b); why != "" {
-				t.Skip(why)
-			}
-			ctx := testkit.Context(t)
-			dir := filepath.Join(t.TempDir(), "p")
-			builder := &project.Builder{Host: device.Host{Cache: c}, Forms: true}
-			p, err := builder.Generate(ctx, dir, project.Spec{Board: b.Name, Model: model})
+			p := generated(t, Spec{Board: b.Name, Model: model})
+			warnsAsErrors(t, p)
+			i := built(t, p)
+			symbols, err := openELF(t, i).Symbols()
 			must(t, err)
-			defer p.Close()
-			warnsAsErrors(t, dir)
-			i, err := p.Build(ctx)
-			must(t, err)
-			symbols, err := exec.CommandContext(ctx, strings.TrimSuffix(b.Toolchain.Objcopy(), "objcopy")+"nm", i.Path).Output()
-			must(t, err)
-			n := 0
-			for line := range strings.Lines(string(symbols)) {
-				words := strings.Fields(line)
-				name := words[len(words)-1]
-				if n++; unwanted.MatchString(name) {
-					t.Errorf("%s is in the image", name)
+			for _, s := range symbols {
+				if unwanted.MatchString(s.Name) && elf.ST_TYPE(s.Info) != elf.STT_FILE {
+					t.Errorf("%s is in the image", s.Name)
 				}
 			}
-			if n < 50 {
-				t.Errorf("only %d symbols in the image", n)
+			if len(symbols) < 50 {
+				t.Errorf("only %d symbols in the image", len(symbols))
 			}
 			for _, f := range []string{i.Bin, i.Hex} {
 				if s, err := os.Stat(f); err != nil || s.Size() == 0 {
@@ -110,12 +55,11 @@ func TestEveryChipBuilds(t *testing.T) {
 }
 
 // warnsAsErrors makes the build to come stop at a warning.
-func warnsAsErrors(t *testing.T, dir string) {
+func warnsAsErrors(t *testing.T, p *Project) {
 	t.Helper()
-	editFile(t, filepath.Join(dir, "Makefile"), "\nWERROR :=\n", "\nWERROR := -Werror\n")
-	out, err := exec.Command("make", "-C", dir, "-n", "-B").Output()
-	must(t, err)
-	for line := range strings.Lines(string(out)) {
+	need(t, "make")
+	editFile(t, p.at("Makefile"), "\nWERROR :=\n", "\nWERROR := -Werror\n")
+	for line := range strings.Lines(output(t, exec.Command("make", "-C", p.Dir(), "-n", "-B"))) {
 		if strings.Contains(line, " -c -o build/src/") && !strings.Contains(line, " -Werror ") {
 			t.Errorf("without -Werror: %s", line)
 		}
@@ -136,13 +80,8 @@ var measuredBoards = []struct{ board, pin, level string }{
 // measuredBoard writes a board file like a shipped one with a measure_pin, and returns the folder for the search path.
 func measuredBoard(t *testing.T, name, pin string) string {
 	t.Helper()
-	text := readFile(t, filepath.Join("..", "boards", name+".json"))
-	fields := map[string]any{}
-	must(t, json.Unmarshal(text, &fields))
-	fields["measure_pin"] = pin
-	text, err := json.Marshal(fields)
-	must(t, err)
-	return boardstest.Shelf(t, map[string]string{"measured.json": string(text)})
+	text := boardstest.Text(t, name, `"measure_pin": "`+pin+`",`)
+	return boardstest.Shelf(t, map[string]string{"measured.json": text})
 }
 
 // TestMeasured has an operator read the board's measure_pin: it is high while a run is timed, over RPC and in
@@ -151,66 +90,33 @@ func TestMeasured(t *testing.T) {
 	t.Parallel()
 	for _, c := range drawn.Of(t, "boards with a pin", measuredBoards, 1) {
 		t.Run(c.board, func(t *testing.T) {
-			shipped, err := boards.Find(c.board, nil)
-			must(t, err)
-			if why := hasCompiler(t, shipped) + hasEmulator(t, shipped); why != "" {
-				t.Skip(why)
-			}
-			builder := newBuilder(testcache.Dir(), measuredBoard(t, c.board, c.pin))
+			builder := newBuilder(measuredBoard(t, c.board, c.pin))
 			statement := fmt.Sprintf("static int32_t was; out[0] = was; was = (%s) ? %d : %d; return 0;", c.level, high, low)
-			s := project.Spec{Board: "measured", Model: broken(t, statement)}
-			t.Run("rpc", func(t *testing.T) { measureOverRPC(t, builder, s) })
-			t.Run("standalone", func(t *testing.T) { measureAlone(t, builder, s) })
+			s := Spec{Board: "measured", Model: mlftest.Edited(t, "return 0;", statement)}
+			t.Run("rpc", func(t *testing.T) {
+				p := generated(t, s, builder)
+				e := opened(t, p, running(t, p))
+				answer(t, e, four(t, e))
+				checkLevel(t, e, low)
+				_, err := e.Time(t.Context(), rpc.TimeOptions{Number: 2, Repeat: 2})
+				must(t, err)
+				checkLevel(t, e, high)
+				checkLevel(t, e, low)
+			})
+			t.Run("standalone", func(t *testing.T) {
+				f := startAlone(t, s, builder)
+				answer(t, f.model, four(t, f.model))
+				checkLevel(t, f.model, high)
+			})
 		})
 	}
 }
 
-// levelSeen runs the model, and returns the pin's level in the run before.
-func levelSeen(t *testing.T, e executor.Executor) byte {
+// checkLevel runs the model, which answers with the pin's level in the run before.
+func checkLevel(t *testing.T, e executor.Executor, want byte) {
 	t.Helper()
-	ctx := testkit.Context(t)
-	must(t, e.Run(ctx))
-	out, err := e.Output(ctx, 0)
-	must(t, err)
-	return out.Data[0]
-}
-
-func measureOverRPC(t *testing.T, builder *project.Builder, s project.Spec) {
-	ctx := testkit.Context(t)
-	p := generated(t, builder, s)
-	session, err := p.Run(ctx, &device.Desk{Programmer: "none"}, "")
-	must(t, err)
-	defer session.Close(ctx)
-	_, m, err := p.Model()
-	must(t, err)
-	e, err := executor.Open(ctx, session, m)
-	must(t, err)
-	in := four(t, e)
-	must(t, e.SetInput(ctx, in.Name, in.Array))
-	levelSeen(t, e)
-	if level := levelSeen(t, e); level != low {
-		t.Errorf("in a run that is not timed, the pin is %d", level)
-	}
-	_, err = e.Time(ctx, rpc.TimeOptions{Number: 2, Repeat: 2})
-	must(t, err)
-	if level := levelSeen(t, e); level != high {
-		t.Errorf("in a timed run, the pin is %d", level)
-	}
-	if level := levelSeen(t, e); level != low {
-		t.Errorf("after the measurement, the pin is %d", level)
-	}
-}
-
-func measureAlone(t *testing.T, builder *project.Builder, s project.Spec) {
-	p, err := generateAlone(t, builder, s)
-	must(t, err)
-	f, err := openAlone(t, p)
-	must(t, err)
-	in := four(t, f.model)
-	must(t, f.model.SetInput(t.Context(), in.Name, in.Array))
-	levelSeen(t, f.model)
-	if level := levelSeen(t, f.model); level != high {
-		t.Errorf("in a run, the pin is %d", level)
+	if level := answer(t, e, four(t, e))[0].Array.Data[0]; level != want {
+		t.Errorf("the pin is %d, want %d", level, want)
 	}
 }
 
@@ -218,15 +124,8 @@ func measureAlone(t *testing.T, builder *project.Builder, s project.Spec) {
 func TestMeasurePinRefused(t *testing.T) {
 	t.Parallel()
 	for board, pin := range map[string]string{"host": "PA5", "lm3s6965evb": "PE7", "mps2_an385": "PA5"} {
-		builder := &project.Builder{Host: device.Host{Path: []string{measuredBoard(t, board, pin)}}}
-		p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"),
-			project.Spec{Board: "measured", Model: broken(t, "return 1;")})
-		if err == nil {
-			p.Close()
-		}
-		if failure.Of(err) != failure.Config {
-			t.Errorf("%s of %s: %v", pin, board, err)
-		}
+		_, err := generate(t, Spec{Board: "measured"}, newBuilder(measuredBoard(t, board, pin)))
+		wantError(t, err, failure.Config)
 	}
 }
 
@@ -236,51 +135,22 @@ const customExample = "../examples/custom-board"
 // of hash and signature, and the model's outputs are right.
 func TestCustomBoard(t *testing.T) {
 	t.Parallel()
-	for _, tool := range []string{"make", "arm-none-eabi-gcc", "qemu-system-arm", "python3"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("no %s", tool)
-		}
-	}
+	need(t, "make", "arm-none-eabi-gcc", "qemu-system-arm", "python3")
 	loader := filepath.Join(t.TempDir(), "boot.elf")
-	if out, err := exec.Command("arm-none-eabi-gcc", "-nostdlib", "-Wl,-Ttext=0,-e,start", "-o", loader,
-		customExample+"/boards/boot.S").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	output(t, exec.Command("arm-none-eabi-gcc", "-nostdlib", "-Wl,-Ttext=0,-e,start", "-o", loader,
+		customExample+"/boards/boot.S"))
+	hex := output(t, exec.Command("arm-none-eabi-objcopy", "-O", "ihex", loader, "/dev/stdout"))
+	if !slices.Equal(strings.Fields(hex), strings.Fields(readFile(t, customExample+"/boards/boot.hex"))) {
+		t.Errorf("boot.hex is not made of boot.S:\n%s", hex)
 	}
-	made, err := exec.Command("arm-none-eabi-objcopy", "-O", "ihex", loader, "/dev/stdout").Output()
-	must(t, err)
-	is, err := os.ReadFile(customExample + "/boards/boot.hex")
-	lines := func(text []byte) string { return strings.ReplaceAll(string(text), "\r", "") }
-	if err != nil || lines(made) != lines(is) {
-		t.Errorf("boot.hex is not made of boot.S (%v):\n%s", err, made)
-	}
-	board := "kiln"
-	builder := &project.Builder{
-		Host:  device.Host{Path: []string{customExample}, Cache: cache.New(testcache.Dir(), cache.Options{})},
-		Forms: true,
-	}
+	board, builder := "kiln", newBuilder(customExample)
 	if path, err := exec.LookPath("imgtool"); err == nil {
 		key := filepath.Join(t.TempDir(), "kiln.pem")
-		if out, err := exec.Command(path, "keygen", "--key", key, "--type", "ed25519").CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		output(t, exec.Command(path, "keygen", "--key", key, "--type", "ed25519"))
 		board, builder.Variables = "kiln_imgtool", map[string]string{"KILN_KEY": key}
 	} else {
 		t.Log("no imgtool: the image is hashed by the example's sign.py, and not signed")
 	}
 	model := mlftest.Path(t, "digits_i8.aot_c")
-	p := generated(t, builder, project.Spec{Board: board, Model: model})
-	runProject(t, t.Context(), p, model)
-	built, err := p.Built()
-	must(t, err)
-	r, err := release.Of(p, built, release.Options{})
-	must(t, err)
-	at := slices.IndexFunc(r.Files, func(f release.File) bool { return f.Name == "release.json" })
-	type part struct{ Kind, Name, SHA256 string }
-	var about struct{ Parts []part }
-	must(t, json.Unmarshal(r.Files[at].Data, &about))
-	if !slices.ContainsFunc(about.Parts, func(x part) bool {
-		return x.Kind == "board" && x.Name == board && len(x.SHA256) == 64
-	}) {
-		t.Errorf("the board's own C is no part: %+v", about.Parts)
-	}
+	runProject(t, generated(t, Spec{Board: board, Model: model}, builder), model)
 }

@@ -1,11 +1,9 @@
 //go:build linux
 
-package project_test
+package project
 
 import (
-	"context"
 	"encoding/binary"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,103 +15,66 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/project"
 )
 
 // The ways in which a model's code is compiled.
 var compiledWays = []string{"firmware", "standalone", "ram", "library"}
 
-// A wayResult is what one way of a model returns: the bytes of its first output, none of a library.
-type wayResult struct {
-	output []byte
-	err    error
-}
-
-// goWay compiles and runs a model of one operator in a way, with the bytes of its first input.
-func goWay(t *testing.T, way string, s project.Spec, input []byte) wayResult {
+// goWay compiles and runs a model of one operator in a way, with the bytes of its first input. It returns those of the
+// first output, none of a library.
+func goWay(t *testing.T, way string, s Spec, input []byte) ([]byte, error) {
 	t.Helper()
-	ctx := testkit.Context(t)
-	builder := newBuilder(testcache.Dir())
 	if way == "library" {
-		return wayResult{err: compileLibrary(t, ctx, builder, s)}
+		return nil, compileLibrary(t, s)
 	}
 	if way == "standalone" {
-		p, err := generateAlone(t, builder, s)
+		f, err := runAlone(t, s)
 		if err != nil {
-			return wayResult{err: err}
+			return nil, err
 		}
-		f, err := openAlone(t, p)
-		if err != nil {
-			return wayResult{err: err}
-		}
-		return firstOutput(t, ctx, f.model, input)
+		return firstOutput(t, f.model, input), nil
 	}
-	dir := t.TempDir()
-	p, err := builder.Generate(ctx, filepath.Join(dir, "p"), s)
+
+	p, err := generate(t, s)
+	if err == nil && way == "firmware" {
+		err = buildError(t, p)
+	}
 	if err != nil {
-		return wayResult{err: err}
+		return nil, err
 	}
-	defer p.Close()
-	_, m, err := p.Model()
-	must(t, err)
 	if way == "firmware" {
-		session, err := p.Run(ctx, nil, "")
-		if err != nil {
-			return wayResult{err: err}
-		}
-		defer session.Close(ctx)
-		e, err := executor.Open(ctx, session, m)
-		must(t, err)
-		return firstOutput(t, ctx, e, input)
+		return firstOutput(t, opened(t, p, running(t, p)), input), nil
 	}
-	r, err := p.Resident(ctx, filepath.Join(dir, "r"), project.Spec{})
+	_, session, lib, err := startedInRAM(t, p)
 	if err != nil {
-		return wayResult{err: err}
+		return nil, err
 	}
-	defer r.Close()
-	session, err := r.Run(ctx, nil, "")
+	e, err := executor.OpenLoaded(t.Context(), session, lib, modelOf(t, p))
 	must(t, err)
-	defer session.Close(ctx)
-	o, err := p.ModelOperators()
-	must(t, err)
-	lib, err := r.LoadRAM(ctx, session, o)
-	must(t, err)
-	e, err := executor.OpenLoaded(ctx, session, lib, m)
-	must(t, err)
-	return firstOutput(t, ctx, e, input)
+	return firstOutput(t, e, input), nil
 }
 
-func firstOutput(t *testing.T, ctx context.Context, e executor.Executor, input []byte) wayResult {
+func firstOutput(t *testing.T, e executor.Executor, input []byte) []byte {
 	t.Helper()
 	in := e.Inputs()[0]
-	must(t, e.SetInput(ctx, in.Name, &ndarray.Array{DType: in.DType, Shape: in.Shape, Data: input}))
-	if err := e.Run(ctx); err != nil {
-		return wayResult{err: err}
-	}
-	out, err := e.Output(ctx, 0)
-	must(t, err)
-	return wayResult{output: out.Data}
+	a := &ndarray.Array{DType: in.DType, Shape: in.Shape, Data: input}
+	return answer(t, e, ndarray.Named{Name: in.Name, Array: a})[0].Array.Data
 }
 
 // compileLibrary compiles the model as a library for a firmware of the user's.
-func compileLibrary(t *testing.T, ctx context.Context, builder *project.Builder, s project.Spec) error {
+func compileLibrary(t *testing.T, s Spec) error {
 	t.Helper()
-	b, err := boards.Find(s.Board, builder.Path)
-	must(t, err)
+	b, ctx := findBoard(t, s.Board), testkit.Context(t)
+	needCompiler(t, b)
 	a, err := mlf.Open(s.Model)
-	if err != nil {
-		return err
-	}
+	must(t, err)
 	code, err := cmodel.Generate(a, a.Models[0], cmodel.Options{})
-	if err != nil {
-		return err
-	}
+	must(t, err)
 	c, err := cmodel.NewCompiler(ctx, b, boards.Options{})
 	must(t, err)
-	if c.Headers, c.Unsure, err = builder.HeaderFolders(ctx, b, s.Libraries); err != nil {
+	if c.Headers, c.Unsure, err = newBuilder().HeaderFolders(ctx, b, s.Libraries); err != nil {
 		return err
 	}
 	_, err = c.Bundle(ctx, []*cmodel.Code{code})
@@ -145,15 +106,15 @@ enum { INCLUDED = FACTOR };
 
 // TestHeadersOfArchive: in every way of compiling a model, its sources find what the archive has where C looks for it.
 func TestHeadersOfArchive(t *testing.T) {
-	drawn.OnlyInFull(t, "TestEveryArchive and TestStandalone")
+	drawn.OnlyInFull(t, "of the headers that TVM's archives have, TestEveryArchive and TestStandalone")
 	t.Parallel()
 	in, want := words(1, 2, 3, -4), words(1122, 1129, 1136, 1087)
 	for _, way := range compiledWays {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			got := goWay(t, way, project.Spec{Board: "host", Model: mlftest.Tiny(t, includesAll)}, in)
-			if got.err != nil || way != "library" && !slices.Equal(got.output, want) {
-				t.Errorf("%v, %v, %s", got.output, got.err, failure.Next(got.err))
+			got, err := goWay(t, way, Spec{Board: "host", Model: mlftest.Tiny(t, includesAll)}, in)
+			if err != nil || way != "library" && !slices.Equal(got, want) {
+				t.Errorf("%v, %v, %s", got, err, failure.Next(err))
 			}
 		})
 	}
@@ -175,7 +136,7 @@ func TestHeaderMissing(t *testing.T) {
 			if c.file != "" {
 				changes[c.file] = "\n"
 			}
-			err := goWay(t, way, project.Spec{Board: "host", Model: mlftest.Tiny(t, changes)}, nil).err
+			_, err := goWay(t, way, Spec{Board: "host", Model: mlftest.Tiny(t, changes)}, nil)
 			wantError(t, err, failure.Compile, "src/lib1.c includes nn/kernels.h", c.cause, c.next)
 		}
 	}
@@ -188,7 +149,7 @@ func TestCXXOfArchive(t *testing.T) {
 		"codegen/host/src/lib1.c":   strings.Replace(mlftest.TinyOperator, "in[i] * 2", "outside(in[i])", 1),
 		"codegen/host/src/extra.cc": "extern \"C\" int outside(int x) { return x; }\n",
 	}
-	err := goWay(t, "firmware", project.Spec{Board: "host", Model: mlftest.Tiny(t, changes)}, nil).err
+	err := buildError(t, generated(t, Spec{Model: mlftest.Tiny(t, changes)}))
 	wantError(t, err, failure.Link, "not compiled: codegen/host/src/extra.cc")
 }
 

@@ -2,10 +2,7 @@ package project
 
 import (
 	"bytes"
-	"errors"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,18 +11,16 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // A shelf is a folder of the user with three libraries and boards whose function calls them: a stand-in for a vendor's
 // kernels, a hand-written one, and one in C++ with a constructor.
-func shelf(t *testing.T) env {
+func shelf(t *testing.T) *Builder {
 	t.Helper()
 	home := t.TempDir()
 	const board = `{"doc": "mine", "inherits": "CHIP", "templates": ["baremetal"], "sources": [SOURCES"use.c"],
@@ -79,52 +74,45 @@ int objects_made(void) { return counter.count(); }
 		"libraries/riscv/riscv.h":      "extern int a;\n",
 		"libraries/riscv/a.c":          "int a;\n",
 	})
-	e := testEnv()
-	e.Path = []string{home}
-	return e
+	return newBuilder(home)
+}
+
+// threeLibraries are those that the boards' function calls.
+var threeLibraries = []string{"nn", "plain", "objects"}
+
+// shelfBoards are the boards that a run tries.
+func shelfBoards() []string {
+	if drawn.InFull() {
+		return []string{"with_host", "with_m4"}
+	}
+	return []string{"with_host"}
 }
 
 // TestLibraries builds firmware with three libraries, whose functions return what they should.
 func TestLibraries(t *testing.T) {
 	t.Parallel()
-	boards := []string{"with_host"}
-	if drawn.InFull() {
-		boards = append(boards, "with_m4")
-	}
-	for _, board := range boards {
-		e := shelf(t)
-		spec := Spec{Board: board, Model: mlftest.Tiny(t, nil), Libraries: []string{"nn", "plain", "objects"}}
-		p := generated(t, spec, e)
-		if _, err := os.Stat(filepath.Join(p.Dir(), "libraries", "plain", "README.md")); err == nil {
-			t.Error("a file that no compiler reads was copied")
-		}
+	for _, board := range shelfBoards() {
+		b := shelf(t)
+		spec := complete(t, Spec{Board: board, Libraries: threeLibraries})
+		p := generated(t, spec, b)
+		absent(t, p.at("libraries/plain/README.md"))
 		first := built(t, p)
-		if got, err := callIn(t, running(t, p), "use.all"); err != nil || got != 121 {
-			t.Errorf("%s: %v, %v", board, got, err)
-		}
-		if got := strings.Join(p.Libraries(), " "); got != "nn plain objects" {
+		wantCall(t, 121, running(t, p), "use.all")
+		if got := p.Libraries(); !slices.Equal(got, threeLibraries) {
 			t.Error(got)
 		}
-		u, err := p.Usage(first)
-		must(t, err)
-		if !slices.ContainsFunc(u.Parts, func(p fit.PartUse) bool { return p.Name == "libraries" && p.Text > 0 }) {
+		if u := usageOf(t, p); partOf(u, "libraries").Text == 0 {
 			t.Errorf("%s: the libraries have no code: %+v", board, u.Parts)
 		}
 
-		q := generated(t, spec, e)
+		q := generated(t, spec, b)
 		if same := built(t, q); same.Digest != first.Digest || same.BuildID != first.BuildID {
 			t.Error("the same libraries, another build")
 		}
-		kept := filepath.Join(q.Dir(), "build", "libraries", "nn")
-		if _, err := os.Stat(kept + ".a"); err != nil {
-			t.Error(err)
-		}
-		if _, err := os.Stat(filepath.Join(kept, "Source", "nn_add.c.o")); err == nil {
-			t.Error("a library was compiled twice for one board")
-		}
+		readFile(t, q.at("build/libraries/nn.a"))
+		absent(t, q.at("build/libraries/nn/Source/nn_add.c.o"))
 
-		source := filepath.Join(e.Path[0], "libraries", "plain", "plain.c")
-		writeFile(t, source, "int plain_one(void);\nint plain_one(void) { return 3; }\n")
+		writeIn(t, b.Path[0], "libraries/plain/plain.c", "int plain_one(void);\nint plain_one(void) { return 3; }\n")
 		must(t, p.Generate(t.Context(), spec))
 		if again := built(t, p); again.BuildID == first.BuildID || again.Digest == first.Digest {
 			t.Error("another library, the same build")
@@ -149,56 +137,29 @@ int call(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* reso
 // which firmware stays on the device, and operators that are linked into an image.
 func TestLibrariesInRAM(t *testing.T) {
 	t.Parallel()
-	boards := []string{"with_host"}
-	if drawn.InFull() {
-		boards = append(boards, "with_m4")
-	}
-	for _, board := range boards {
-		e := shelf(t)
-		calls := strings.NewReplacer("in[i] * 2", "2 * nn_more(in[i])", "#include <math.h>", "int nn_more(int);").
-			Replace(mlftest.TinyOperator)
-		model := mlftest.Operator(t, calls)
-		spec := Spec{Board: board, Model: model, Libraries: []string{"nn", "plain", "objects"}}
-		p := generated(t, spec, e)
-		if _, err := p.OperatorLinker(t.Context()); failure.Of(err) != failure.Config {
-			t.Errorf("%s: libraries are not compiled: %v", board, err)
-		}
-		r, err := p.Resident(t.Context(), filepath.Join(t.TempDir(), "r"), Spec{})
-		must(t, err)
-		defer r.Close()
-		s, err := r.Run(t.Context(), e.desk(), "")
-		must(t, err)
-		o, err := p.ModelOperators()
-		must(t, err)
-		_, err = r.LoadRAM(t.Context(), s, o)
+	for _, board := range shelfBoards() {
+		b := shelf(t)
+		model := mlftest.Edited(t, "in[i] * 2", "2 * nn_more(in[i])", "#include <math.h>", "int nn_more(int);")
+		p := generated(t, Spec{Board: board, Model: model, Libraries: threeLibraries}, b)
+		_, err := p.OperatorLinker(t.Context())
+		wantError(t, err, failure.Config) // libraries are not compiled
+		r, s, _, err := startedInRAM(t, p)
 		must(t, err)
 
-		candidate := Operators{Files: []mlf.File{{Name: "a.c", Data: []byte(callsLibraries)}}, Entries: []string{"call"}}
+		candidate := operators(callsLibraries, "call")
 		lib, err := r.LoadRAM(t.Context(), s, candidate)
 		must(t, err)
-		if got, err := callIn(t, lib, "call", 7); err != nil || got != 127 {
-			t.Errorf("%s: %v, %v", board, got, err)
-		}
-		must(t, s.Close(t.Context()))
+		wantCall(t, 127, lib, "call", 7)
 
 		l := linkerOf(t, r)
-		spec.Archive, err = l.Archive(t.Context(), map[string]Operators{"called": candidate}, nil)
+		archive, err := l.Archive(t.Context(), map[string]Operators{"called": candidate}, nil)
 		must(t, err)
-		spec.Model = ""
-		built(t, generated(t, spec, e))
-		lacks := Operators{
-			Files: []mlf.File{{Name: "a.c", Data: []byte("#include <riscv.h>")}}, Entries: []string{"call"},
-		}
-		util := mlf.File{Name: "util.c", Data: []byte("int plain_one(void) { return 5; }\n")}
-		shared := append(slices.Clone(candidate.Files), util)
-		_, err = l.Link(t.Context(), Operators{Files: shared, Entries: candidate.Entries},
-			rpc.Window{Base: hypothetical, Bytes: 1 << 20})
-		if want := "util.o and library plain both define plain_one"; err == nil || err.Error() != want {
-			t.Errorf("%s: %v, want %s", board, err, want)
-		}
-		_, err = l.Link(t.Context(), lacks, rpc.Window{Base: hypothetical, Bytes: 1 << 20})
-		want := "library riscv has it"
-		wantError(t, err, "", want)
+		built(t, generated(t, Spec{Board: board, Archive: archive, Libraries: threeLibraries}, b))
+		candidate.Files = append(candidate.Files, mlf.File{Name: "u.c", Data: []byte("int plain_one(void) { return 5; }\n")})
+		_, err = l.Link(t.Context(), candidate, farWindow)
+		wantError(t, err, "", "u.o and library plain both define plain_one")
+		_, err = l.Link(t.Context(), operators("#include <riscv.h>", "call"), farWindow)
+		wantError(t, err, "", "library riscv has it")
 	}
 }
 
@@ -221,29 +182,24 @@ func TestLibraryAndOthers(t *testing.T) {
 		},
 		{"with_m4", another, "int strlen(char* s) { return 1 / *s; }", "strlen.o) and library nn both define strlen"},
 	}, 1) {
-		e, files := shelf(t), map[string]string{}
-		if c.file == "" {
+		b, files := shelf(t), map[string]string{}
+		switch c.file {
+		case "":
 			files["codegen/host/src/util.c"] = c.text
-		} else {
-			file := filepath.Join(e.Path[0], filepath.FromSlash(c.file))
-			former, err := os.ReadFile(file)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				t.Fatal(err)
-			}
-			writeFile(t, file, string(append(former, c.text...)))
+		case another:
+			writeIn(t, b.Path[0], c.file, c.text)
+		default:
+			appendTo(t, filepath.Join(b.Path[0], c.file), c.text)
 		}
-		spec := Spec{Board: c.board, Model: mlftest.Tiny(t, files), Libraries: []string{"nn", "plain", "objects"}}
-		_, err := generated(t, spec, e).Build(t.Context())
-		if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), c.want) || failure.Next(err) == "" {
-			t.Errorf("%s, %s: %v, want %s", c.board, c.text, err, c.want)
-		}
+		spec := Spec{Board: c.board, Model: mlftest.Tiny(t, files), Libraries: threeLibraries}
+		wantAdvice(t, buildError(t, generated(t, spec, b)), failure.Link, c.want)
 	}
 }
 
 // TestLibraryErrors: what a library lacks or has twice is named, with the next step.
 func TestLibraryErrors(t *testing.T) {
 	t.Parallel()
-	e := shelf(t)
+	b := shelf(t)
 	for _, c := range drawn.Of(t, "errors of libraries", []struct{ libraries, want, next string }{
 		{"nn plain objects twin", "library plain and library twin both define plain_one", "leave one"},
 		{"nn riscv", "library riscv is for the cores rv*, not for native", "leave it out"},
@@ -251,14 +207,12 @@ func TestLibraryErrors(t *testing.T) {
 		{"plane", `library "plane" is not known; did you mean "plain"?`, "nn, objects, plain, riscv, twin"},
 		{"nn plain", "objects.h", "library objects has it: generate with Spec.Libraries=nn,plain,objects"},
 		{"nn objects heads", "plain_one", "library plain has it: generate with Spec.Libraries=nn,objects,heads,plain"},
-		{e.Path[0] + "/boards", "library.json", "name the folder"},
+		{b.Path[0] + "/boards", "library.json", "name the folder"},
 		{"kernels.a", "library kernels.a: kernels.a/library.json: ", "belongs to objects of the model"},
 	}, 2) {
-		spec := Spec{Board: "with_host", Model: mlftest.Tiny(t, nil), Libraries: strings.Fields(c.libraries)}
-		p, err := generate(t, spec, e)
+		p, err := generate(t, Spec{Board: "with_host", Libraries: strings.Fields(c.libraries)}, b)
 		if err == nil {
-			_, err = p.Build(t.Context())
-			must(t, p.Close())
+			err = buildError(t, p)
 		}
 		wantError(t, err, "", c.want, c.next)
 	}
@@ -266,7 +220,7 @@ func TestLibraryErrors(t *testing.T) {
 
 // TestLibraryThatAllocates reports that a library's workspace is in no figure: no archive has its size.
 func TestLibraryThatAllocates(t *testing.T) {
-	drawn.OnlyInFull(t, "TestLibraries and the tests of package fit")
+	drawn.OnlyInFull(t, "the story libraries")
 	t.Parallel()
 	for _, row := range []struct {
 		name, header string
@@ -281,9 +235,7 @@ func TestLibraryThatAllocates(t *testing.T) {
 			putFiles(t, dir, map[string]string{
 				"library.json": `{"doc": "x", "headers": ["inc"], "licence": "MIT"}`, "inc/nn.h": row.header,
 			})
-			p := generated(t, Spec{
-				Libraries: []string{dir},
-			})
+			p := generated(t, Spec{Libraries: []string{dir}})
 			var log bytes.Buffer
 			p.builder.Log = hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: &log})
 			built(t, p)
@@ -298,21 +250,16 @@ func TestLibraryThatAllocates(t *testing.T) {
 // include a file that is no header: the cache must not return the former object.
 func TestLibraryFilesDetermineOperators(t *testing.T) {
 	t.Parallel()
-	dir, e := filepath.Join(t.TempDir(), "nn"), testEnv()
+	dir := filepath.Join(t.TempDir(), "nn")
 	var programs []string
 	for _, n := range []string{"1", "2"} {
 		putFiles(t, dir, map[string]string{
 			"library.json": `{"doc": "x", "headers": ["."], "licence": "MIT"}`,
 			"nn.h":         "#include \"nn.def\"\n", "nn.def": "enum { NN = " + n + " };\n",
 		})
-		p := generated(t, Spec{Libraries: []string{dir}}, e)
+		p := generated(t, Spec{Libraries: []string{dir}})
 		built(t, p)
-		l := linkerOf(t, p)
-		program, err := l.Link(t.Context(), Operators{
-			Files:   []mlf.File{{Name: "w.c", Data: []byte("#include <nn.h>\nint w(void) { return NN; }\n")}},
-			Entries: []string{"w"},
-		}, rpc.Window{Base: 0x10000, Bytes: 1 << 16, Alignment: 16})
-		must(t, err)
+		program := linkedFar(t, linkerOf(t, p), operators("#include <nn.h>\nint w(void) { return NN; }\n", "w"))
 		programs = append(programs, string(program.Bytes))
 	}
 	if programs[0] == programs[1] {
@@ -323,18 +270,14 @@ func TestLibraryFilesDetermineOperators(t *testing.T) {
 // TestLibrariesOfMinimal: firmware with the rules of the template minimal, for make and for CMake, is linked with
 // libraries, whose functions its model calls.
 func TestLibrariesOfMinimal(t *testing.T) {
-	drawn.OnlyInFull(t, "TestLibraries and TestOtherNames")
+	drawn.OnlyInFull(t, "of the bare-metal template, TestLibraries")
 	t.Parallel()
-	for _, tool := range []string{"arm-none-eabi-gcc", "qemu-system-arm", "cmake", "ninja"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("no %s", tool)
-		}
-	}
+	need(t, "arm-none-eabi-gcc", "qemu-system-arm", "cmake", "ninja")
 	const example = "../examples/own-firmware/"
 	for _, system := range drawn.Of(t, "build systems of TestLibrariesOfMinimal", []string{"make", "cmake"}, 1) {
 		t.Run(system, func(t *testing.T) {
 			t.Parallel()
-			e, home := shelf(t), t.TempDir()
+			b, home := shelf(t), t.TempDir()
 			putFiles(t, home, map[string]string{
 				"libraries/kern/library.json": `{"doc": "C", "headers": ["Include"], "sources": ["*.c"],
 					"flags": ["-DKERN_BASE=100"], "licence": "0BSD"}`,
@@ -352,29 +295,22 @@ extern "C" int mixed(int n) { return same(n); }
 			must(t, os.CopyFS(template, os.DirFS(example+"firmware")))
 			if system == "cmake" {
 				for _, name := range []string{"CMakeLists.txt", "template.json"} {
-					data := readFile(t, example+"cmake/"+name)
-					writeFile(t, filepath.Join(template, name), string(data))
+					writeIn(t, template, name, readFile(t, example+"cmake/"+name))
 				}
 				must(t, os.Remove(filepath.Join(template, "Makefile")))
 			}
-			e.Path = append([]string{home, example}, e.Path...)
-			calls := strings.NewReplacer("in[i] * 2", "mixed(kern_more(in[i]) + kern_add(in[i], -BASE))", "#include <math.h>",
-				"#include <kern.h>\nenum { BASE = 100 };\nint kern_more(int);\nint mixed(int);").Replace(mlftest.TinyOperator)
-			spec := Spec{
-				Board: "own_mps2_an386", Template: template, Libraries: []string{"mixed", "kern", "heads"},
-				Model: mlftest.Operator(t, calls),
-			}
-			p := generated(t, spec, e)
-			i := built(t, p)
+			b.Path = append([]string{home, example}, b.Path...)
+			calls := mlftest.Edited(t, "in[i] * 2", "mixed(kern_more(in[i]) + kern_add(in[i], -BASE))", "#include <math.h>",
+				"#include <kern.h>\nenum { BASE = 100 };\nint kern_more(int);\nint mixed(int);")
+			const board = "own_mps2_an386"
+			p := generated(t, Spec{
+				Board: board, Template: template, Libraries: []string{"mixed", "kern", "heads"}, Model: calls,
+			}, b)
 			rpctest.CallTwice(t, running(t, p))
-			u, err := p.Usage(i)
-			must(t, err)
-			if !slices.ContainsFunc(u.Parts, func(p fit.PartUse) bool { return p.Name == "libraries" && p.Text > 0 }) {
+			if u := usageOf(t, p); partOf(u, "libraries").Text == 0 {
 				t.Errorf("the libraries have no code: %+v", u.Parts)
 			}
-			spec.Libraries = nil
-			spec.Model = mlftest.Tiny(t, nil)
-			built(t, generated(t, spec, e))
+			built(t, generated(t, Spec{Board: board, Template: template}, b))
 		})
 	}
 }
@@ -393,14 +329,9 @@ func TestTwiceDefined(t *testing.T) {
 		strings.Replace(first, "src", "model", 1) + "b.o:b.c" + last:   "in the model",
 		first + "b.dir/model/codegen/host/src/b.c.obj:b.c" + last:      "in the model",
 	} {
-		err := (&Builder{}).explained(&ToolError{Message: text}, &mlf.Archive{}, "", nil)
-		if next := failure.Next(err); !strings.Contains(next, "rename twin") || !strings.Contains(next, want) {
-			t.Errorf("%s\nnext: %s", text, next)
-		}
-		err = (&Builder{}).explained(&ToolError{Message: text}, nil, "", nil)
-		if next := failure.Next(err); !strings.Contains(next, "in the model") {
-			t.Errorf("operators alone: %s\nnext: %s", text, next)
-		}
+		explained := func(a *mlf.Archive) error { return (&Builder{}).explained(&ToolError{Message: text}, a, "", nil) }
+		wantError(t, explained(&mlf.Archive{}), "", "rename twin", want)
+		wantError(t, explained(nil), "", "in the model") // of operators alone
 	}
 }
 
@@ -418,12 +349,7 @@ func TestLFSPointer(t *testing.T) {
 		filepath.Join(folder, "table.h"): {Board: "host", Libraries: []string{folder}},
 		"own.c":                          {Board: own},
 	} {
-		e := testEnv()
-		e.Path, s.Model = []string{path}, mlftest.Tiny(t, nil)
-		_, err := generate(t, s, e)
-		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "Git LFS pointer") ||
-			failure.Of(err) != failure.Config || failure.Next(err) == "" {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := generate(t, s, newBuilder(path))
+		wantAdvice(t, err, failure.Config, name, "Git LFS pointer")
 	}
 }

@@ -1,7 +1,6 @@
 package project
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -16,8 +15,7 @@ func TestMembersOfOneName(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"qc", "two.a"}
 	for _, text := range []string{"one", "two"} {
-		must(t, os.Mkdir(filepath.Join(dir, text), 0o755))
-		writeFile(t, filepath.Join(dir, text, "m.o"), text)
+		writeIn(t, dir, text+"/m.o", text)
 		args = append(args, text+"/m.o")
 	}
 	ar := exec.Command("ar", args...)

@@ -3,9 +3,7 @@
 package project
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -16,7 +14,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
@@ -43,11 +40,7 @@ func TestFaultOfHost(t *testing.T) {
 	shelf := boardstest.Shelf(t, map[string]string{"faulty.json": `{"inherits": "cpu/native", "templates": ["baremetal"],
 "arena_kib": 16384, "packet_bytes": 4096, "toolchain": {"cc": "faulty-cc", "ar": "ar", "install": "x"},
 "link": {"kind": "process"}, "flash": {"programmer": "none"}, "sources": ["port/process.c"]}`})
-	b := &Builder{Host: device.Host{Path: []string{shelf}, Cache: newCache(t)}}
-	p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"),
-		Spec{Board: "faulty", Model: mlftest.Tiny(t, nil)})
-	must(t, err)
-	defer p.Close()
+	p := generated(t, Spec{Board: "faulty"}, freshBuilder(t, shelf))
 	for then, message := range map[string]string{
 		"kill -KILL $$": "", // make's message depends on its version
 		"exec " + cc + " -B '" + bin + "/killed/' \"$@\"": "Killed signal terminated program cc1",
@@ -55,14 +48,9 @@ func TestFaultOfHost(t *testing.T) {
 		"ulimit -f 0":                                     "File size limit exceeded",
 	} {
 		compile(then)
-		_, err := p.Build(t.Context())
-		var tool *ToolError
-		if !errors.As(err, &tool) || tool.Class != failure.Host || failure.Of(err) != failure.Host ||
-			!strings.Contains(err.Error(), message) {
-			t.Errorf("%s: %v (%s)", then, err, failure.Of(err))
-		}
-		if next := failure.Next(err); !strings.Contains(next, "repeat") {
-			t.Errorf("%s: advice %q", then, next)
+		err := buildError(t, p)
+		if wantError(t, err, failure.Host, message, "repeat"); toolOf(t, err).Class != failure.Host {
+			t.Errorf("%s: %v", then, err)
 		}
 	}
 	compile(":")
@@ -80,53 +68,38 @@ const (
 // TestCandidateCost counts processes, and the files that are written, for one and two changed sources.
 func TestCandidateCost(t *testing.T) {
 	t.Parallel()
-	needBoardTools(t, candidateBoard, nil)
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Skip("no strace to count processes with")
-	}
+	needCompiler(t, findBoard(t, candidateBoard))
+	need(t, "strace")
 	model := func(factor, more string) string {
 		return mlftest.Tiny(t, map[string]string{
 			"codegen/host/src/lib1.c": strings.ReplaceAll(mlftest.TinyOperator, "* 2", "* "+factor),
 			"codegen/host/src/lib2.c": "extern int more;\nint more = " + more + ";\n",
 		})
 	}
-	dir, log := filepath.Join(t.TempDir(), "p"), filepath.Join(t.TempDir(), "log")
+	dir, log := newDir(t), filepath.Join(t.TempDir(), "log")
 	own := t.TempDir() // a cache in which no other test's model was built
 	run := func(models ...string) map[string]fileAt {
 		t.Helper()
-		cmd := childCommand(t, "candidates", append([]string{dir, own}, models...)...)
-		cmd.Args = append([]string{strace, "-f", "--seccomp-bpf", "-qq", "-o", log, "-e", "trace=execve"}, cmd.Args...)
-		cmd.Path = strace
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		child := childCommand(t, "candidates", append([]string{dir, own}, models...)...)
+		trace := []string{"-f", "--seccomp-bpf", "-qq", "-o", log, "-e", "trace=execve"}
+		cmd := exec.Command("strace", append(trace, child.Args...)...)
+		cmd.Env = child.Env
+		output(t, cmd)
 		return filesAt(t, dir)
 	}
 	run(model("2", "1"))
 	// The first is up to date, and asks the compiler what it is; the second asks it for its folders.
 	run(model("2", "1"), model("5", "1"), model("3", "1"), model("4", "2"))
-	text := readFile(t, log)
-	parts := strings.Split(string(text), mark)[3:]
-	for n, part := range parts {
+	for n, part := range strings.Split(readFile(t, log), mark)[3:] {
 		programs := programsIn(part)
-		changed := n + 1
-		t.Logf("%d changed: %q", changed, programs)
-		if most := candidateProcesses + changed*sourceProcesses; len(programs) == 0 ||
-			len(programs) > min(most, mostProcesses) {
-			t.Errorf("%d processes for %d changed sources, want at most %d: %q", len(programs), changed,
-				min(most, mostProcesses), programs)
+		most := min(candidateProcesses+(n+1)*sourceProcesses, mostProcesses)
+		if len(programs) == 0 || len(programs) > most {
+			t.Errorf("%d processes for %d changed sources, want at most %d: %q", len(programs), n+1, most, programs)
 		}
 	}
-	before := run(model("4", "2"))
-	after := run(model("5", "2"))
-	var written []string
-	for name, now := range after {
-		if was, there := before[name]; !there || was != now {
-			written = append(written, name)
-		}
-	}
-	slices.Sort(written)
+	before, after := run(model("4", "2")), run(model("5", "2"))
+	maps.DeleteFunc(after, func(name string, f fileAt) bool { return before[name] == f })
+	written := slices.Sorted(maps.Keys(after))
 	want := []string{
 		"build/build.json", "build/firmware.elf", "build/firmware.map", "build/resident.map", "build/resident.o",
 		"model.tar", "model/codegen/host/src/lib1.c", "project.json",
@@ -165,19 +138,12 @@ type fileAt struct {
 func filesAt(t *testing.T, dir string) map[string]fileAt {
 	t.Helper()
 	all := map[string]fileAt{}
-	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
+	for name := range contents(t, dir) {
+		info, err := os.Stat(filepath.Join(dir, name))
 		must(t, err)
-		name, err := filepath.Rel(dir, path)
-		is := info.Sys().(*syscall.Stat_t)
-		if !workdir.IsOwn(name) {
-			all[filepath.ToSlash(name)] = fileAt{is.Ino, is.Mtim}
-		}
-		return err
-	}))
+		stat := info.Sys().(*syscall.Stat_t)
+		all[name] = fileAt{stat.Ino, stat.Mtim}
+	}
 	return all
 }
 
@@ -188,20 +154,18 @@ func TestLockFilesAreOurs(t *testing.T) {
 			"link": func(path, victim string) error { return os.Symlink(victim, path) },
 			"pipe": func(path, _ string) error { return syscall.Mkfifo(path, 0o644) },
 		} {
-			p := generated(t, Spec{})
-			dir := p.Dir()
-			must(t, p.Close())
-			victim := filepath.Join(t.TempDir(), "victim")
-			writeFile(t, victim, "precious")
-			_ = os.Remove(filepath.Join(dir, name)) // it need not be there
-			must(t, make(filepath.Join(dir, name), victim))
-			err := clean(t.Context(), dir, false, testEnv())
-			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is not a plain file") {
-				t.Errorf("%s as a %s: %v", name, what, err)
-			}
-			if text, err := os.ReadFile(victim); err != nil || string(text) != "precious" {
-				t.Errorf("%s as a %s: the file it leads to is %q, %v", name, what, text, err)
-			}
+			t.Run(name+" as a "+what, func(t *testing.T) {
+				p := generated(t, Spec{})
+				must(t, p.Close())
+				victim := filepath.Join(t.TempDir(), "victim")
+				writeFile(t, victim, "precious")
+				_ = os.Remove(p.at(name)) // it need not be there
+				must(t, make(p.at(name), victim))
+				wantError(t, newBuilder().Clean(t.Context(), p.Dir(), false), failure.Config, "is not a plain file")
+				if text := readFile(t, victim); text != "precious" {
+					t.Errorf("the file it leads to is %q", text)
+				}
+			})
 		}
 	}
 }

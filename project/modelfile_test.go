@@ -1,8 +1,6 @@
-package project_test
+package project
 
 import (
-	"archive/tar"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -17,14 +15,11 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
-	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/project"
 )
 
 // denseInput and denseOutput are of examples/c-model, sessionInputs and sessionOutput of session.json.
@@ -42,6 +37,7 @@ var (
 var (
 	float32Type = ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}
 	int16Type   = ndarray.DType{Code: ndarray.Int, Bits: 16, Lanes: 1}
+	int32Type   = ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}
 	int8Type    = ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}
 )
 
@@ -76,9 +72,6 @@ type plainRun struct {
 // twice, so that a second call of init changes the outputs.
 func TestPlainC(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("the host board and links to an emulator need POSIX")
-	}
 	runs := []plainRun{
 		{"host", sessionModel, sessionInputs, sessionOutput}, {"mps2_an386", denseModel, denseInput, denseOutput},
 	}
@@ -91,8 +84,7 @@ func TestPlainC(t *testing.T) {
 		t.Run(r.board+"/"+filepath.Base(r.model), func(t *testing.T) { runPlain(t, r) })
 	}
 	t.Run("standalone", func(t *testing.T) {
-		f, err := runAlone(t, project.Spec{Board: "host", Model: sessionModel})
-		must(t, err)
+		f := startAlone(t, Spec{Board: "host", Model: sessionModel})
 		for range 2 {
 			comparePlain(t, f.model, sessionInputs, sessionOutput)
 		}
@@ -111,23 +103,15 @@ func runPlain(t *testing.T, r plainRun) {
 // openPlain builds a model in plain C and opens it, until the test ends.
 func openPlain(t *testing.T, name, model string, libraries ...string) executor.Executor {
 	t.Helper()
-	board, err := boards.Find(name, nil)
-	must(t, err)
-	if reason := hasCompiler(t, board) + hasEmulator(t, board); reason != "" {
-		t.Skip(reason)
+	p := generated(t, Spec{Board: name, Model: model, Libraries: libraries})
+	s := running(t, p)
+	if len(p.Board().Memory) > 0 && model == denseModel {
+		part := partOf(usageOf(t, p), "parameters")
+		if slices.Max(part.In) != (12+3)*4 {
+			t.Errorf("weights and biases of 60 bytes: %+v", part)
+		}
 	}
-	p := generated(t, newBuilder(testcache.Dir()), project.Spec{Board: name, Model: model, Libraries: libraries})
-	if len(board.Memory) > 0 && model == denseModel {
-		checkConstants(t, p)
-	}
-	s, err := p.Run(t.Context(), &device.Desk{Programmer: "none"}, "")
-	must(t, err)
-	t.Cleanup(func() { must(t, s.Close(context.WithoutCancel(t.Context()))) })
-	_, m, err := p.Model()
-	must(t, err)
-	e, err := executor.Open(t.Context(), s, m)
-	must(t, err)
-	return e
+	return opened(t, p, s)
 }
 
 // TestOwnNames: functions and variables of a model, and of a library that it calls, whose names the C library has, too,
@@ -135,7 +119,7 @@ func openPlain(t *testing.T, name, model string, libraries ...string) executor.E
 func TestOwnNames(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, text := range map[string]string{
+	putFiles(t, dir, map[string]string{
 		"m.json": `{"name": "m", "sources": ["m.c", "n.c"], "headers": ["m.h"], "function": "m_run", "arguments": [
 			{"input": "x", "dtype": "float32", "shape": [1]}, {"output": "y", "dtype": "float32", "shape": [1]}]}`,
 		"m.h": "void m_run(const float* x, float* y);\n",
@@ -154,40 +138,18 @@ void m_run(const float* x, float* y) { y[0] = index(x[0]) + write[1] + poll() + 
 		"own/own.h":        "int own_sum(void);\nint read(void);\n",
 		"own/own.c":        "#include \"own.h\"\nint time[1] = {400};\nint own_sum(void) { return time[0] + read(); }\n",
 		"own/read.c":       "#include \"own.h\"\nint read(void) { return 5000; }\n",
-	} {
-		must(t, os.MkdirAll(filepath.Join(dir, "own"), 0o755))
-		writeFile(t, filepath.Join(dir, name), text)
-	}
+	})
 	e := openPlain(t, "host", filepath.Join(dir, "m.json"), filepath.Join(dir, "own"))
 	comparePlain(t, e, []ndarray.Named{{Name: "x", Array: array(float32Type, []int64{1}, 1)}},
 		[]ndarray.Named{{Name: "y", Array: array(float32Type, []int64{1}, 5451)}})
 	must(t, e.Close(t.Context()))
 }
 
-// checkConstants checks that weights and biases of the dense layer count as parameters.
-func checkConstants(t *testing.T, p *project.Project) {
-	t.Helper()
-	image, err := p.Build(t.Context())
-	must(t, err)
-	u, err := p.Usage(image)
-	must(t, err)
-	i := slices.IndexFunc(u.Parts, func(part fit.PartUse) bool { return part.Name == "parameters" })
-	if i < 0 || slices.Max(u.Parts[i].In) != (12+3)*4 {
-		t.Errorf("constants of 60 bytes: %+v", u.Parts)
-	}
-}
-
 func comparePlain(t *testing.T, e executor.Executor, in, out []ndarray.Named) {
 	t.Helper()
-	for _, a := range in {
-		must(t, e.SetInput(t.Context(), a.Name, a.Array))
-	}
-	must(t, e.Run(t.Context()))
-	for i, want := range out {
-		got, err := e.Output(t.Context(), i)
-		must(t, err)
-		if name := e.Outputs()[i].Name; !got.Equal(want.Array) || name != want.Name {
-			t.Errorf("output %s: %v, want %s: %v", name, got, want.Name, want.Array)
+	for i, got := range answer(t, e, in...) {
+		if want := out[i]; !got.Array.Equal(want.Array) || got.Name != want.Name {
+			t.Errorf("output %s: %v, want %s: %v", got.Name, got.Array, want.Name, want.Array)
 		}
 	}
 }
@@ -196,36 +158,23 @@ func comparePlain(t *testing.T, e executor.Executor, in, out []ndarray.Named) {
 // An object for another core is refused before the build, a status of the model is an error of the run.
 func TestPlainObjects(t *testing.T) {
 	t.Parallel()
-	for _, tool := range []string{"cc", "ar", "make"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed", tool)
-		}
-	}
+	need(t, "cc", "ar", "make")
 	dir := t.TempDir()
-	text := readFile(t, sessionModel)
-	header := readFile(t, filepath.Join(filepath.Dir(sessionModel), "session.h"))
-	must(t, os.WriteFile(filepath.Join(dir, "session.h"), header, 0o644))
-	source, err := filepath.Abs(filepath.Join(filepath.Dir(sessionModel), "session.c"))
-	must(t, err)
-	tool(t, dir, "cc", "-O1", "-c", source, "-o", "session.o")
+	folder := filepath.Dir(sessionModel)
+	writeIn(t, dir, "session.h", readFile(t, folder+"/session.h"))
+	tool(t, folder, "cc", "-O1", "-c", "session.c", "-o", dir+"/session.o")
 	tool(t, dir, "ar", "rcs", "session.a", "session.o")
 	for _, object := range []string{"session.o", "session.a"} {
-		must(t, os.WriteFile(filepath.Join(dir, "model.json"),
-			[]byte(strings.Replace(string(text), `"sources": ["session.c"]`, `"objects": ["`+object+`"]`, 1)), 0o644))
+		writeIn(t, dir, "model.json", strings.Replace(readFile(t, sessionModel), `"sources": ["session.c"]`,
+			`"objects": ["`+object+`"]`, 1))
 		runPlain(t, plainRun{"host", dir, sessionInputs, sessionOutput})
 	}
-	packed := filepath.Join(dir, "session.tar")
-	pack(t, packed, dir, "model.json", "session.h", "session.a")
-	b := newBuilder(testcache.Dir())
-	generate := func(board string) error {
-		p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: board, Model: packed})
-		if err == nil {
-			err = p.Close()
-		}
-		return err
-	}
-	must(t, generate("host"))
-	wantError(t, generate("microbit"), failure.Config, "session")
+	tool(t, filepath.Dir(dir), "tar", "-cf", "session.tar", "-C", filepath.Dir(dir), filepath.Base(dir)+"/model.json",
+		filepath.Base(dir)+"/session.h", filepath.Base(dir)+"/session.a")
+	packed := filepath.Join(filepath.Dir(dir), "session.tar")
+	generated(t, Spec{Model: packed})
+	_, err := generate(t, Spec{Board: "microbit", Model: packed})
+	wantError(t, err, failure.Config, "session")
 }
 
 // TestPlainFPU builds a model with an object, alone or in a library, for the double-precision FPU of a Cortex-M7 on a
@@ -236,8 +185,9 @@ func TestPlainFPU(t *testing.T) {
 	for _, object := range []string{"net.o", "net.a"} {
 		m.compile("-mcpu=cortex-m7", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv5-d16")
 		name := "codegen/host/lib/" + strings.Replace(object, "net.a", "net.a_1_net.o", 1)
-		if err := m.build(object); !errors.Is(err, fit.ErrTarget) || !strings.Contains(err.Error(), name) ||
-			!strings.Contains(err.Error(), "FPv5-D16 of double precision, but board mps2_an386 needs VFPv4-D16 of single") {
+		err := m.build(object)
+		wantError(t, err, "", name, "FPv5-D16 of double precision, but board mps2_an386 needs VFPv4-D16 of single")
+		if !errors.Is(err, fit.ErrTarget) {
 			t.Errorf("an object for another FPU: %v", err)
 		}
 		m.compile(m.board.CFlags...)
@@ -248,7 +198,7 @@ func TestPlainFPU(t *testing.T) {
 // TestPlainArchives builds models with libraries of which one object does not fit: the error names both. The linker
 // reports other sizes of enums.
 func TestPlainArchives(t *testing.T) {
-	drawn.OnlyInFull(t, "TestPlainObjects")
+	drawn.OnlyInFull(t, "of another FPU, TestPlainFPU")
 	t.Parallel()
 	m := newCompiledModel(t)
 	board := strings.Join(m.board.CFlags, " ")
@@ -264,8 +214,7 @@ func TestPlainArchives(t *testing.T) {
 		tool(t, m.dir, m.board.Toolchain.CC, append(more, "-O1", "-c", "more.c", "-o", "more.o")...)
 		must(t, os.Remove(filepath.Join(m.dir, "net.a")))
 		tool(t, m.dir, m.board.Toolchain.AR, c.archiver, "net.a", "net.o", "more.o")
-		err := m.build("net.a")
-		wantError(t, err, "", c.want, c.next)
+		wantError(t, m.build("net.a"), "", c.want, c.next)
 	}
 }
 
@@ -278,11 +227,8 @@ type compiledModel struct {
 
 func newCompiledModel(t *testing.T) *compiledModel {
 	t.Helper()
-	board, err := boards.Find("mps2_an386", nil)
-	must(t, err)
-	if reason := hasCompiler(t, board); reason != "" {
-		t.Skip(reason)
-	}
+	board := findBoard(t, "mps2_an386")
+	needCompiler(t, board)
 	m := &compiledModel{t, t.TempDir(), board}
 	putFiles(t, m.dir, map[string]string{
 		"net.h":  "void net_run(const double* x, double* y);\n",
@@ -306,96 +252,68 @@ func (m *compiledModel) build(object string) error {
 	text := `{"name": "net", "objects": ["` + object + `"], "headers": ["net.h"], "function": "net_run", "arguments": [
 {"input": "x", "dtype": "float64", "shape": []}, {"output": "y", "dtype": "float64", "shape": []}]}`
 	writeFile(m.t, filepath.Join(m.dir, "model.json"), text)
-	b := newBuilder(testcache.Dir())
-	p, err := b.Generate(m.t.Context(), filepath.Join(m.t.TempDir(), "p"), project.Spec{Board: m.board.Name, Model: m.dir})
-	if err != nil {
-		return err
+	p, err := generate(m.t, Spec{Board: m.board.Name, Model: m.dir})
+	if err == nil {
+		err = buildError(m.t, p)
 	}
-	_, err = p.Build(m.t.Context())
-	must(m.t, p.Close())
 	return err
-}
-
-// pack writes files of a folder as a tar.
-func pack(t *testing.T, to, dir string, names ...string) {
-	t.Helper()
-	f, err := os.Create(to)
-	must(t, err)
-	w := tar.NewWriter(f)
-	for _, name := range names {
-		data := readFile(t, filepath.Join(dir, name))
-		must(t, w.WriteHeader(&tar.Header{Name: "folder/" + name, Mode: 0o644, Size: int64(len(data))}))
-		_, err = w.Write(data)
-		must(t, err)
-	}
-	must(t, w.Close())
-	must(t, f.Close())
 }
 
 func tool(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
-	if output, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, output)
-	}
+	output(t, cmd)
+}
+
+// changedSession returns a copy of sessionModel with another text.
+func changedSession(t *testing.T, old, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.CopyFS(dir, os.DirFS(filepath.Dir(sessionModel))))
+	editFile(t, dir+"/session.json", old, text)
+	return dir + "/session.json"
 }
 
 // TestPlainMismatch builds a model whose description differs from its header: the error names the argument and its
 // line. A status of the function is an error of the run.
 func TestPlainMismatch(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	must(t, os.CopyFS(dir, os.DirFS(filepath.Dir(sessionModel))))
-	text := readFile(t, sessionModel)
-	write := func(old, now string) {
-		writeFile(t, filepath.Join(dir, "session.json"), strings.Replace(string(text), old, now, 1))
-	}
-	b := newBuilder(testcache.Dir())
 	for _, board := range []string{"host", "mps2_an386"} {
-		described, err := boards.Find(board, nil)
-		must(t, err)
-		if reason := hasCompiler(t, described); reason != "" {
-			t.Log(reason)
-			continue
-		}
-		write(`"input": "image", "dtype": "int8"`, `"input": "image", "dtype": "int16"`)
-		_, err = generated(t, b, project.Spec{Board: board, Model: filepath.Join(dir, "session.json")}).Build(t.Context())
-		wantError(t, err, failure.Compile, "member image, image:11:")
+		t.Run(board, func(t *testing.T) {
+			model := changedSession(t, `"input": "image", "dtype": "int8"`, `"input": "image", "dtype": "int16"`)
+			err := buildError(t, generated(t, Spec{Board: board, Model: model}))
+			wantError(t, err, failure.Compile, "member image, image:11:")
+		})
 	}
-	write(`{"value": "12"}`, `{"value": "8"}`)
-	f, err := runAlone(t, project.Spec{Board: "host", Model: filepath.Join(dir, "session.json")})
-	must(t, err)
+	f := startAlone(t, Spec{Board: "host", Model: changedSession(t, `{"value": "12"}`, `{"value": "8"}`)})
+	wantStatus(t, f.model, "returned the error 1 (0x1)")
+}
+
+// wantStatus runs a model of session.json, which fails.
+func wantStatus(t *testing.T, e executor.Executor, want string) {
+	t.Helper()
 	for _, a := range sessionInputs {
-		must(t, f.model.SetInput(t.Context(), a.Name, a.Array))
+		must(t, e.SetInput(t.Context(), a.Name, a.Array))
 	}
-	wantError(t, f.model.Run(t.Context()), "", "returned the error 1 (0x1)")
+	for range 2 {
+		wantError(t, e.Run(t.Context()), "", want)
+	}
 }
 
 // TestPlainStatus is of a function and of an init that fail. The error of a session's run names which.
 func TestPlainStatus(t *testing.T) {
 	t.Parallel()
-	text := readFile(t, sessionModel)
 	for _, change := range []struct{ old, now, want string }{
 		{`{"value": "12"}`, `{"value": "8"}`, "session_init returned 1, not 7"},
 		{`"returns": {"status": 7},
   "init"`, `"returns": {"status": -3},
   "init"`, "session_run returned 7, not -3"},
 	} {
-		dir := t.TempDir()
-		must(t, os.CopyFS(dir, os.DirFS(filepath.Dir(sessionModel))))
-		changed := strings.Replace(string(text), change.old, change.now, 1)
-		writeFile(t, filepath.Join(dir, "session.json"), changed)
 		for _, board := range []string{"host", "mps2_an386", "qemu_riscv32"} {
 			t.Run(board, func(t *testing.T) {
 				t.Parallel()
-				e := openPlain(t, board, filepath.Join(dir, "session.json"))
-				for _, a := range sessionInputs {
-					must(t, e.SetInput(t.Context(), a.Name, a.Array))
-				}
-				for range 2 {
-					wantError(t, e.Run(t.Context()), "", change.want)
-				}
+				wantStatus(t, openPlain(t, board, changedSession(t, change.old, change.now)), change.want)
 			})
 		}
 	}
@@ -445,11 +363,10 @@ func TestAddressSanitizer(t *testing.T) {
 {"struct": "struct net_io", "members": [
 {"member": "sum", "output": "sum", "dtype": "float32", "shape": []}]}]}`,
 	})
-	f, err := runAlone(t, project.Spec{
+	f := startAlone(t, Spec{
 		Board: "host", Model: filepath.Join(dir, "net.json"),
 		Options: boards.Options{OperatorFlags: "-fsanitize=address"},
 	})
-	must(t, err)
 	run := func(number float64) error {
 		x := array(float32Type, []int64{2}, number, 0)
 		must(t, f.model.SetInput(t.Context(), "x", x))
@@ -485,7 +402,7 @@ var numberRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `([^`]+)` \\| (\\S+) 
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	page := readFile(t, "../docs/c-models.md")
-	rows := numberRow.FindAllStringSubmatch(string(page), -1)
+	rows := numberRow.FindAllStringSubmatch(page, -1)
 	if len(rows) < 10 {
 		t.Fatalf("%d rows", len(rows))
 	}
@@ -549,8 +466,7 @@ func openNumbers(t *testing.T, board, model string) executor.Executor {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the table has the faults of x86-64")
 	}
-	f, err := runAlone(t, project.Spec{Board: board, Model: model})
-	must(t, err)
+	f := startAlone(t, Spec{Board: board, Model: model})
 	return f.model
 }
 
@@ -665,9 +581,6 @@ static inline int net_infer(const float *values, int length, float *out, int out
 // TestPlainStyles runs C in the styles of several generators.
 func TestPlainStyles(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("the host board and links to an emulator need POSIX")
-	}
 	in := []ndarray.Named{{Name: "x", Array: array(float32Type, []int64{1, 4}, 1, -2, 0.5, 3)}}
 	out := []ndarray.Named{{Name: "y", Array: array(float32Type, []int64{1, 4}, 3, -3, 2, 7)}}
 	for _, s := range drawn.Of(t, "styles of C", styles, 1) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/project/internal/buildenv"
 )
@@ -18,7 +17,7 @@ func TestSystemBoards(t *testing.T) {
 	s := newSystem(t, `"board": "out`, `"boards": ["sh", "$OS_BASE/list.sh"], "board": "out`)
 	s.write(s.base, "list.sh", "echo kit arm; echo; echo node riscv\n")
 	s.write(s.home, "boards/family/bare.json", strings.ReplaceAll(systemFamily, `"system"`, `"baremetal"`))
-	names, unlisted, err := s.env.builder().SystemBoards(t.Context(), t.TempDir())
+	names, unlisted, err := s.builder.SystemBoards(t.Context(), t.TempDir())
 	must(t, err)
 	want := []string{"system/kit", "system/node"}
 	if !slices.Equal(names, want) || unlisted["bare"] == nil || unlisted["system"] != nil {
@@ -28,10 +27,7 @@ func TestSystemBoards(t *testing.T) {
 	fails := func(board, message string) error {
 		t.Helper()
 		s.write(s.home, "templates/system/build.sh", "echo '"+message+"' >&2; exit 1\n")
-		spec := s.spec(boards.Options{})
-		spec.Board = board
-		_, err := generated(t, spec, s.env).Build(t.Context())
-		return err
+		return buildError(t, generated(t, Spec{Board: board}, s.builder))
 	}
 	err = fails("system/nood", "CMake Error: no such board")
 	wantError(t, err, failure.Config, "mage boards", `board "nood" is not known; did you mean "node"?`, "no such board")
@@ -47,7 +43,7 @@ func TestSystemBoards(t *testing.T) {
 		}
 	}
 	s.write(s.base, "list.sh", "exit 1\n")
-	if _, unlisted, err = s.env.builder().SystemBoards(t.Context(), t.TempDir()); err != nil || unlisted["system"] == nil {
+	if _, unlisted, err = s.builder.SystemBoards(t.Context(), t.TempDir()); err != nil || unlisted["system"] == nil {
 		t.Errorf("a command that fails: %v, not listed: %v", err, unlisted)
 	}
 }
@@ -59,10 +55,10 @@ func TestWrongVariable(t *testing.T) {
 	p := s.project()
 	wrong := t.TempDir()
 	t.Setenv("OS_BASE", wrong)
-	_, err := p.Build(t.Context())
-	_, unlisted, failed := s.env.builder().SystemBoards(t.Context(), t.TempDir())
+	err := buildError(t, p)
+	_, unlisted, failed := s.builder.SystemBoards(t.Context(), t.TempDir())
 	must(t, failed)
-	needs, failed := s.env.builder().Needs(t.Context(), t.TempDir())
+	needs, failed := s.builder.Needs(t.Context(), t.TempDir())
 	must(t, failed)
 	found := slices.IndexFunc(needs, func(n buildenv.Need) bool { return n.Name == "OS_BASE" })
 	for what, err := range map[string]error{"build": err, "boards": unlisted["system"], "needs": needs[found].Err} {

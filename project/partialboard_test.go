@@ -2,13 +2,11 @@ package project
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -50,7 +48,7 @@ const systemBoard = `{"doc": "BOARD, built", "arena_kib": 64, "elf": {"machine":
 type systemDesk struct {
 	t          *testing.T
 	home, base string
-	env        env
+	builder    *Builder
 }
 
 func newSystem(t *testing.T, changes ...string) *systemDesk {
@@ -58,22 +56,16 @@ func newSystem(t *testing.T, changes ...string) *systemDesk {
 	if runtime.GOOS == "windows" {
 		t.Skip("the build command is a shell script")
 	}
-	for _, tool := range []string{"sh", "gcc"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(tool + " is not installed")
-		}
-	}
-	s := &systemDesk{t: t, home: t.TempDir(), base: t.TempDir(), env: testEnv()}
-	s.env.Path, s.env.Cache = []string{s.home}, newCache(t)
-	s.write(s.home, "boards/family/system.json", systemFamily)
-	s.write(s.home, "templates/system/template.json", strings.NewReplacer(changes...).Replace(systemTemplate))
-	s.write(s.home, "templates/system/build.sh", systemBuild)
-	s.write(s.base, "VERSION", "1\n")
-	s.write(s.base, "board.json", systemBoard)
-	s.write(s.base, "cc", "gcc\n")
-	t.Setenv("OS_BASE", s.base)
-	t.Setenv("OS_TOOLS", s.home)
-	return s
+	need(t, "sh", "gcc")
+	home, base := t.TempDir(), t.TempDir()
+	putFiles(t, home, map[string]string{
+		"boards/family/system.json": systemFamily, "templates/system/build.sh": systemBuild,
+		"templates/system/template.json": strings.NewReplacer(changes...).Replace(systemTemplate),
+	})
+	putFiles(t, base, map[string]string{"VERSION": "1\n", "board.json": systemBoard, "cc": "gcc\n"})
+	t.Setenv("OS_BASE", base)
+	t.Setenv("OS_TOOLS", home)
+	return &systemDesk{t, home, base, freshBuilder(t, home)}
 }
 
 func (s *systemDesk) write(dir, name, text string) {
@@ -96,13 +88,12 @@ func recipeOf(t *testing.T, p *Project) string {
 
 func (s *systemDesk) project() *Project {
 	s.t.Helper()
-	return generated(s.t, s.spec(boards.Options{}), s.env)
+	return generated(s.t, s.spec(boards.Options{}), s.builder)
 }
 
 // runs returns how often the build command ran since the build folder was emptied.
 func (s *systemDesk) runs(p *Project) int {
-	data := readFile(s.t, filepath.Join(p.Dir(), "out", "runs"))
-	return strings.Count(string(data), "\n")
+	return strings.Count(readFile(s.t, p.at("out/runs")), "\n")
 }
 
 // TestCompletedBoard: a project has the whole board once it is built, also when it is opened again.
@@ -115,56 +106,49 @@ func TestCompletedBoard(t *testing.T) {
 	_, err := p.OperatorLinker(t.Context())
 	wantError(t, err, failure.Config)
 	first := built(t, p)
-	check := func(p *Project) {
+	check := func() {
 		t.Helper()
 		b := p.Board()
 		if b.Partial || b.CoreHz != 1000 || b.Doc != "kit, built" || b.PacketBytes != 1024 || b.Name != "system/kit" {
 			t.Errorf("after the build: %+v", b)
 		}
 	}
-	check(p)
-	if first.Board != "system/kit" || first.BuildDir != filepath.Join(p.Dir(), "out", "deep") {
+	check()
+	if first.Board != "system/kit" || first.BuildDir != p.at("out/deep") {
 		t.Errorf("the image is for %s, its build %s", first.Board, first.BuildDir)
 	}
 	again := built(t, p)
 	if !again.UpToDate || again.BuildID != first.BuildID {
 		t.Error("nothing has changed, but it is built again")
 	}
-	check(p)
-	must(t, p.Close())
-	opened, err := s.env.builder().Open(p.Dir())
-	must(t, err)
-	defer opened.Close()
-	check(opened)
-	if i, err := opened.Built(); err != nil || i == nil {
+	check()
+	p = reopened(t, p)
+	check()
+	if i, err := p.Built(); err != nil || i == nil {
 		t.Errorf("the built image: %v, %v", i, err)
 	}
-	must(t, opened.Generate(t.Context(), s.spec(boards.Options{ArenaKiB: 32})))
-	if !opened.Board().Partial {
+	must(t, p.Generate(t.Context(), s.spec(boards.Options{ArenaKiB: 32})))
+	if !p.Board().Partial {
 		t.Error("what the build of other options found out is taken for these")
 	}
-	must(t, opened.Generate(t.Context(), s.spec(boards.Options{})))
-	built(t, opened)
-	check(opened)
+	must(t, p.Generate(t.Context(), s.spec(boards.Options{})))
+	built(t, p)
+	check()
 }
 
 // TestCompletedKeepsOwn: what the board's own file sets stays, also when the project is opened again.
 func TestCompletedKeepsOwn(t *testing.T) {
 	s := newSystem(t)
 	s.write(s.home, "boards/system/kit.json", `{"inherits": "family/system", "core_hz": 7}`)
-	p := s.project()
-	must(t, p.Close())
-	opened, err := s.env.builder().Open(p.Dir())
-	must(t, err)
-	defer opened.Close()
-	built(t, opened)
-	if b := opened.Board(); b.CoreHz != 7 || b.ArenaKiB != 64 {
+	p := reopened(t, s.project())
+	built(t, p)
+	if b := p.Board(); b.CoreHz != 7 || b.ArenaKiB != 64 {
 		t.Errorf("the board is %+v", b)
 	}
-	same := opened.state.Inputs
+	same := p.state.Inputs
 	s.write(s.home, "boards/system/kit.json", `{"inherits": "family/system", "core_hz": 7, "doc": "another"}`)
-	must(t, opened.Generate(t.Context(), s.spec(boards.Options{})))
-	if opened.state.Inputs == same {
+	must(t, p.Generate(t.Context(), s.spec(boards.Options{})))
+	if p.state.Inputs == same {
 		t.Error("a field that the board's own file sets does not count")
 	}
 }
@@ -190,17 +174,17 @@ func TestCompletedRefused(t *testing.T) {
 			s := newSystem(t)
 			s.write(s.home, "templates/system/build.sh", systemBuild+c.text+"\n")
 			p := s.project()
-			_, err := p.Build(t.Context())
-			isConfig := failure.Of(err) == failure.Config || name == "no compiler"
-			if err == nil || !strings.Contains(err.Error(), c.want) || !isConfig {
-				t.Fatalf("%v: %v", failure.Of(err), err)
+			class, texts := failure.Config, []string{c.want}
+			switch name {
+			case "no compiler":
+				class = failure.ToolMissing
+			case "without a link":
+				texts = append(texts, "boards/")
 			}
-			if !strings.Contains(err.Error(), "out/board.json") && name != "no compiler" && name != "another arch" {
-				t.Errorf("the file is not named: %v", err)
+			if name != "no compiler" && name != "another arch" {
+				texts = append(texts, "out/board.json")
 			}
-			if next := failure.Next(err); next == "" || name == "without a link" && !strings.Contains(next, "boards/") {
-				t.Errorf("%v: the next step is %q", err, next)
-			}
+			wantAdvice(t, buildError(t, p), class, texts...)
 			if !p.Board().Partial {
 				t.Error("the board counts as complete")
 			}
@@ -214,14 +198,8 @@ func TestPartialWithoutBoardFile(t *testing.T) {
 	s := newSystem(t)
 	p := s.project()
 	must(t, p.Close())
-	name := filepath.Join(p.Dir(), templatefile.StateFile)
-	data := readFile(t, name)
-	text := strings.Replace(string(data), `"board": "out/board.json",`, "", 1)
-	if text == string(data) {
-		t.Fatal("project.json has no board file")
-	}
-	writeFile(t, name, text)
-	_, err := s.env.builder().Open(p.Dir())
+	editFile(t, p.at(templatefile.StateFile), `"board": "out/board.json",`, "")
+	_, err := s.builder.Open(p.Dir())
 	wantError(t, err, failure.Config, "writes no board file")
 }
 
@@ -230,17 +208,13 @@ func TestCompletedFits(t *testing.T) {
 	s := newSystem(t)
 	s.write(s.base, "board.json", strings.Replace(systemBoard, `"arena_kib": 64`, `"arena_kib": 1`, 1))
 	p := s.project()
-	_, err := p.Build(t.Context())
-	var fit *FitError
-	if !errors.As(err, &fit) || fit.Part != "arena" || fit.Option == "" {
-		t.Fatalf("%v", err)
+	fit := misfitOf(t, buildError(t, p))
+	if fit.Part != "arena" || !strings.HasPrefix(fit.Option, "arena_kib=") {
+		t.Errorf("%s: option %q", fit.Part, fit.Option)
 	}
-	name, kib, _ := strings.Cut(fit.Option, "=")
-	n, err := strconv.Atoi(kib)
-	if err != nil || name != "arena_kib" {
-		t.Fatalf("option %q", fit.Option)
-	}
-	must(t, p.Generate(t.Context(), s.spec(boards.Options{ArenaKiB: n})))
+	spec := s.spec(boards.Options{})
+	help(t, &spec.Options, fit)
+	must(t, p.Generate(t.Context(), spec))
 	built(t, p)
 	other := strings.Replace(systemTemplate, `"board": "out/board.json",`, "", 1)
 	s.write(s.home, "templates/system/template.json", other)
@@ -250,22 +224,11 @@ func TestCompletedFits(t *testing.T) {
 // TestSourceTree: a build covers the commit of a source tree and its changed files, and not where it lies. A tree
 // without git counts by its files' times.
 func TestSourceTree(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	need(t, "git")
 	s := newSystem(t)
-	git := func(words ...string) {
-		t.Helper()
-		words = append([]string{
-			"-C", s.base, "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main",
-		}, words...)
-		if out, err := exec.Command("git", words...).CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v\n%s", words, err, out)
-		}
-	}
+	git := func(words ...string) { gitIn(t, s.base, words...) }
 	git("init", "-q")
-	git("add", ".")
-	git("commit", "-q", "-m", "one")
+	commitAll(t, s.base)
 	p := s.project()
 	seen := map[string]string{}
 	fresh := func(what string) {
@@ -290,9 +253,7 @@ func TestSourceTree(t *testing.T) {
 	s.write(s.base, "VERSION", "3\n")
 	fresh("a renamed file")
 	git("reset", "-q", "--hard")
-	if err := os.Remove(filepath.Join(s.base, "other name")); err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(s.base, "other name")))
 	if built(t, p); seen[recipeOf(t, p)] != "another commit" {
 		t.Errorf("reset to a commit: the recipe of %q", seen[recipeOf(t, p)])
 	}
@@ -315,10 +276,8 @@ func TestSourceTree(t *testing.T) {
 func TestTreeChanges(t *testing.T) {
 	s := newSystem(t, `"trees":`, `"outside": ["$OS_BASE/VERSION"], "trees":`)
 	s.write(s.home, "templates/system/build.sh", systemBuild+`echo 5 > "$OS_BASE/VERSION"`+"\n")
-	p := s.project()
-	_, err := p.Build(t.Context())
-	wantError(t, err, failure.Config, "$OS_BASE/VERSION, $OS_BASE changed during the build")
-	if images, err := s.env.Cache.Images(func(cache.EntryInfo) bool { return true }); err != nil || len(images) != 0 {
+	wantError(t, buildError(t, s.project()), failure.Config, "$OS_BASE/VERSION, $OS_BASE changed during the build")
+	if images, err := s.builder.Cache.Images(func(cache.EntryInfo) bool { return true }); err != nil || len(images) != 0 {
 		t.Errorf("the cache has %v, %v", images, err)
 	}
 }
@@ -326,10 +285,7 @@ func TestTreeChanges(t *testing.T) {
 // TestConfigured: boardsmith and Zephyr's CMake take the same number from a changed crt_config.h, or CMake refuses it.
 func TestConfigured(t *testing.T) {
 	t.Parallel()
-	cmake, err := exec.LookPath("cmake")
-	if err != nil {
-		t.Skip("no cmake")
-	}
+	need(t, "cmake")
 	const refused = -1
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "CMakeLists.txt"), `cmake_minimum_required(VERSION 3.20)
@@ -359,16 +315,17 @@ message("number ${number}")
 	} {
 		header := []byte("#define OTHER 4\n" + text + "\n")
 		writeFile(t, filepath.Join(dir, "crt_config.h"), string(header))
-		out, err := exec.Command(cmake, "-DMODULE="+module, "-S", dir, "-B", filepath.Join(dir, "build")).CombinedOutput()
-		switch {
-		case want == refused:
-			said := strings.Join(strings.Fields(string(out)), " ") // CMake breaks lines by the length of the path
-			if err == nil || !strings.Contains(said, "must be one number") {
-				t.Errorf("%s: CMake says %s", text, out)
-			}
+		out, err := exec.Command("cmake", "-DMODULE="+module, "-S", dir, "-B", filepath.Join(dir, "build")).CombinedOutput()
+		printed := fmt.Sprintf("number %d", want)
+		if want == refused {
+			printed = "must be one number,"
+		}
+		words := strings.Join(strings.Fields(string(out)), " ") // CMake breaks lines by the length of the path
+		if (err != nil) != (want == refused) || !strings.Contains(words+" ", printed+" ") {
+			t.Errorf("%s: CMake prints %v %s, want %d", text, err, out, want)
+		}
+		if want == refused {
 			continue
-		case err != nil || !strings.Contains(string(out), fmt.Sprintf("number %d\n", want)):
-			t.Errorf("%s: CMake says %v %s, want %d", text, err, out, want)
 		}
 		if n, ok := defined(header, "BOARDSMITH_ARENA_BYTES"); n != want || want > 0 && !ok {
 			t.Errorf("%s: %d, %v, want %d", text, n, ok, want)
@@ -383,8 +340,7 @@ func TestConfiguredArena(t *testing.T) {
 	for _, bytes := range []int64{0, 4096} {
 		p := &Project{dir: t.TempDir()}
 		p.state.Board.Board = *found
-		file := filepath.Join(p.dir, filepath.FromSlash(templatefile.ConfigFile))
-		writeFile(t, file, string(fmt.Appendf(nil, "#define BOARDSMITH_ARENA_BYTES %d\n", bytes)))
+		writeFile(t, p.at(templatefile.ConfigFile), fmt.Sprintf("#define BOARDSMITH_ARENA_BYTES %d\n", bytes))
 		if got, want := p.arenaBytes(), cmp.Or(bytes, int64(found.ArenaKiB)*1024); got != want {
 			t.Errorf("%d bytes configured: %d, want %d", bytes, got, want)
 		}

@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
-	"errors"
+	"io"
 	"maps"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,11 +14,9 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
-	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
@@ -42,10 +39,11 @@ func manyPools(t *testing.T) string {
 type placedParts map[string]string
 
 // mustLie reports symbols outside of their regions.
-func mustLie(t *testing.T, b *boards.Board, at map[string]uint64, want placedParts) {
+func mustLie(t *testing.T, p *Project, want placedParts) {
 	t.Helper()
+	at := symbolsOf(t, built(t, p))
 	for symbol, region := range want {
-		r, _ := b.Region(region)
+		r, _ := p.Board().Region(region)
 		if addr, ok := at[symbol]; !ok || addr-uint64(r.Origin) >= uint64(r.Size) {
 			t.Errorf("%s at %#x is not in region %s", symbol, addr, region)
 		}
@@ -108,10 +106,11 @@ func TestPlacedRuns(t *testing.T) {
 	t.Parallel()
 	for _, c := range drawn.Of(t, "places", placedRuns, 1) {
 		t.Run(c.board, func(t *testing.T) {
-			m, p, i := openPlaced(t, c.board, c.place)
+			m := openMemory(t, Spec{Board: c.board, Model: manyPools(t), Options: boards.Options{Place: c.place}})
+			i := built(t, m.p)
 			at := symbolsOf(t, i)
-			mustLie(t, p.Board(), at, c.want)
-			runPlaced(t, p, m.s)
+			mustLie(t, m.p, c.want)
+			runPlaced(t, m.p, m.s)
 			if c.want[fastSymbol] != "" {
 				m.mustHaveInput(at[fastSymbol])
 			}
@@ -123,62 +122,24 @@ func TestPlacedRuns(t *testing.T) {
 	}
 }
 
-// openPlaced opens a session with firmware that can read its memory.
-func openPlaced(t *testing.T, board, place string) (memoryProbe, *Project, *image.Image) {
-	t.Helper()
-	source := readFile(t, filepath.Join("testdata", "faults", "memory.c"))
-	functions := map[string]string{"memory.read": "memory_read", "memory.write": "memory_write"}
-	name, path := boardstest.With(t, board, "memory.c", string(source), functions)
-	e := testEnv()
-	e.Path = []string{path}
-	needBoardTools(t, name, e.Path)
-	spec := Spec{Board: name, Model: manyPools(t), Options: boards.Options{Place: place}}
-	p := generated(t, spec, e)
-	i := built(t, p)
-	s := running(t, p)
-	return memoryProbe{t, s}, p, i
-}
-
-func symbolsOf(t *testing.T, i *image.Image) map[string]uint64 {
-	t.Helper()
-	f := openELF(t, i)
-	at, err := firmware.Symbols(f, i.Path)
-	must(t, err)
-	return at
-}
-
 func runPlaced(t *testing.T, p *Project, s *rpc.Session) {
 	t.Helper()
-	_, model, err := p.Model()
-	must(t, err)
-	e, err := executor.Open(t.Context(), s, model)
-	must(t, err)
-	must(t, e.SetInput(t.Context(), "data", poolsArray(t, "inputs")))
-	must(t, e.Run(t.Context()))
-	got, err := e.Output(t.Context(), 0)
-	must(t, err)
-	want := poolsArray(t, "outputs")
-	for i := range want.Len() {
-		if x, y := got.Float(i), want.Float(i); !(math.Abs(x-y) <= 1e-5*max(1, math.Abs(y))) {
-			t.Fatalf("element %d is %v, want %v", i, x, y)
-		}
-	}
+	e := opened(t, p, s)
+	compare(t, answer(t, e, poolsArrays(t, "inputs")...), poolsArrays(t, "outputs"))
 	must(t, e.Close(t.Context()))
 }
 
-// poolsArray returns the only array of the model's inputs or outputs.
-func poolsArray(t *testing.T, which string) *ndarray.Array {
+// poolsArrays returns the only array of the model's inputs or outputs.
+func poolsArrays(t *testing.T, which string) []ndarray.Named {
 	t.Helper()
-	all, err := ndarray.ReadNPZ(filepath.Join(filepath.Dir(manyPools(t)), "conv_pools."+which+".npz"))
-	must(t, err)
-	return all[0].Array
+	return arraysOf(t, filepath.Join(filepath.Dir(manyPools(t)), "conv_pools."+which+".npz"))
 }
 
 // mustHaveInput looks in the device's memory for the padded input, which the model writes to the start of pool fast: 20
 // rows of 20 pixels of 3 channels, the first two and the first two of each row zero.
 func (m memoryProbe) mustHaveInput(pool uint64) {
 	m.Helper()
-	given := poolsArray(m.T, "inputs")
+	given := poolsArrays(m.T, "inputs")[0].Array
 	const row, channels = 20, 3
 	for channel := range channels {
 		want := binary.LittleEndian.Uint32(given.Data[4*16*16*channel:]) // row 0, column 0
@@ -193,10 +154,7 @@ func (m memoryProbe) mustHaveInput(pool uint64) {
 func (m memoryProbe) mustHaveCode(i *image.Image, addr uint64) {
 	m.Helper()
 	addr &^= 3
-	f, err := elf.Open(i.Path)
-	must(m, err)
-	defer f.Close()
-	for _, s := range f.Progs {
+	for _, s := range openELF(m, i).Progs {
 		if s.Type != elf.PT_LOAD || addr-s.Vaddr >= s.Filesz {
 			continue
 		}
@@ -216,9 +174,8 @@ func (m memoryProbe) mustHaveCode(i *image.Image, addr uint64) {
 
 // TestPlacedMemcpy runs a model that brings a memcpy of its own, in memory that is filled at the start.
 func TestPlacedMemcpy(t *testing.T) {
-	drawn.OnlyInFull(t, "TestPlacedRuns and TestPlacedFit")
+	drawn.OnlyInFull(t, "of a model with TVM's functions alone, TestPlacedRuns")
 	t.Parallel()
-	needBoardTools(t, "mps2_an385", nil)
 	operator := "#include <stddef.h>\n" + mlftest.TinyOperator + `
 __attribute__((weak)) void* memcpy(void* to, const void* from, size_t bytes) {
   for (size_t i = 0; i < bytes; i++) ((volatile char*)to)[i] = ((const volatile char*)from)[i];
@@ -229,22 +186,17 @@ __attribute__((weak)) void* memcpy(void* to, const void* from, size_t bytes) {
 		Board: "mps2_an385", Model: mlftest.Operator(t, operator),
 		Options: boards.Options{Place: "operators=psram"},
 	})
-	mustLie(t, p.Board(), symbolsOf(t, built(t, p)), placedParts{"memcpy": "psram", "twice": "psram"})
-	s := running(t, p)
-	rpctest.CallTwice(t, s)
+	mustLie(t, p, placedParts{"memcpy": "psram", "twice": "psram"})
+	rpctest.CallTwice(t, running(t, p))
 }
 
 // TestNothingPlacedAtNull links parts for a memory that begins at address 0, whose first bytes nothing may access.
 func TestNothingPlacedAtNull(t *testing.T) {
-	drawn.OnlyInFull(t, "TestPlacedRuns and TestMemoryRules")
+	drawn.OnlyInFull(t, "in memories that begin elsewhere, TestPlacedRuns")
 	t.Parallel()
-	e := testEnv()
-	text := readFile(t, "../boards/nucleo_h743zi.json")
-	data := strings.Replace(string(text), `{`, `{"place": {"data": "itcm"},`, 1)
-	e.Path = []string{boardstest.Shelf(t, map[string]string{"null.json": data})}
-	needBoardTools(t, "nucleo_h743zi", nil)
-	type part struct{ board, place, symbol string }
-	for _, c := range drawn.Of(t, "parts at address 0", []part{
+	text := boardstest.Text(t, "nucleo_h743zi", `"place": {"data": "itcm"},`)
+	b := newBuilder(boardstest.Shelf(t, map[string]string{"null.json": text}))
+	for _, c := range drawn.Of(t, "parts at address 0", []struct{ board, place, symbol string }{
 		{"nucleo_h743zi", "packet=itcm", serverSymbol},
 		{"nucleo_h743zi", "pools.fast=itcm", fastSymbol},
 		{"nucleo_h743zi", "stack=itcm", "bare_guard_start"},
@@ -252,7 +204,7 @@ func TestNothingPlacedAtNull(t *testing.T) {
 	}, 1) {
 		p := generated(t, Spec{
 			Board: c.board, Model: manyPools(t), Options: boards.Options{Place: c.place, ArenaKiB: 48},
-		}, e)
+		}, b)
 		if at, ok := symbolsOf(t, built(t, p))[c.symbol]; at < 256 || !ok {
 			t.Errorf("%s with %q: %s is at %#x", c.board, c.place, c.symbol, at)
 		}
@@ -262,34 +214,25 @@ func TestNothingPlacedAtNull(t *testing.T) {
 // TestLoadedPlace: firmware for a model in RAM has its own parts where the project places them; those of the model are
 // errors, whether the model has them or not.
 func TestLoadedPlace(t *testing.T) {
-	drawn.OnlyInFull(t, "TestPlacedRuns and TestModelsInRAM")
 	t.Parallel()
-	needBoardTools(t, "mps2_an385", nil)
-	dir := t.TempDir()
-	p := generatedIn(t, filepath.Join(dir, "p"), Spec{
-		Board: "mps2_an385", Options: boards.Options{Place: "packet=psram"},
+	t.Run("own parts", func(t *testing.T) {
+		drawn.OnlyInFull(t, "of a model in flash, TestPlacedRuns")
+		spec := Spec{Board: "mps2_an385", Options: boards.Options{Place: "packet=psram"}}
+		r, _, _, err := startedInRAM(t, generated(t, spec))
+		must(t, err)
+		mustLie(t, r, placedParts{serverSymbol: "psram"})
 	})
-	r, err := p.Resident(t.Context(), filepath.Join(dir, "r"), Spec{})
-	must(t, err)
-	defer r.Close()
-	i, err := r.Built()
-	must(t, err)
-	mustLie(t, r.Board(), symbolsOf(t, i), placedParts{serverSymbol: "psram"})
 	for _, place := range []string{"operators=psram,packet=psram", "pools.fast=psram", "parameters=psram"} {
-		o := boards.Options{Place: place}
-		q := generatedIn(t, filepath.Join(dir, "q"), Spec{Board: "mps2_an385", Model: manyPools(t), Options: o})
+		p := generated(t, Spec{Board: "mps2_an385", Model: manyPools(t), Options: boards.Options{Place: place}})
+		_, err := p.Resident(t.Context(), newDir(t), Spec{})
 		part, _, _ := strings.Cut(place, "=")
-		_, err = q.Resident(t.Context(), filepath.Join(dir, "s"), Spec{})
-		want := "with all its data: " + part + " cannot be placed"
-		wantError(t, err, failure.Config, want)
-		must(t, q.Close())
+		wantError(t, err, failure.Config, "with all its data: "+part+" cannot be placed")
 	}
 }
 
 // TestPlacedArena computes an arena without the parts that lie elsewhere, to the byte.
 func TestPlacedArena(t *testing.T) {
 	t.Parallel()
-	needBoardTools(t, "mps2_an385", nil)
 	p := generated(t, Spec{
 		Board: "mps2_an385", Model: manyPools(t), Options: boards.Options{Place: "packet=psram,pools.fast=psram"},
 	})
@@ -297,8 +240,7 @@ func TestPlacedArena(t *testing.T) {
 	must(t, err)
 	less, err := fit.NeedOf(p.Board(), a, m, int(p.packetBytes()))
 	must(t, err)
-	b := findBoard(t, "mps2_an385")
-	all, err := fit.NeedOf(b, a, m, int(p.packetBytes()))
+	all, err := fit.NeedOf(findBoard(t, "mps2_an385"), a, m, int(p.packetBytes()))
 	must(t, err)
 	if less.Bytes > all.Bytes-4800-4096 {
 		t.Errorf("%d bytes, without a place %d", less.Bytes, all.Bytes)
@@ -324,8 +266,7 @@ func TestPlaceErrors(t *testing.T) {
 		{"host", "operators=ram", `there is no region "ram"`},
 		{"microbit", "arena=flash", `region "flash" cannot be written to like RAM`},
 	} {
-		s := Spec{Board: c.board, Model: manyPools(t), Options: boards.Options{Place: c.place}}
-		_, err := generate(t, s)
+		_, err := generate(t, Spec{Board: c.board, Model: manyPools(t), Options: boards.Options{Place: c.place}})
 		wantError(t, err, failure.Config, c.want)
 	}
 	s := Spec{
@@ -334,9 +275,7 @@ func TestPlaceErrors(t *testing.T) {
 	_, err := generate(t, s)
 	wantError(t, err, failure.Config, "interface-api=c")
 	s.Options = boards.Options{Place: "operators=psram,stack=psram", App: boards.Standalone}
-	p, err := generate(t, s)
-	must(t, err)
-	must(t, p.Close())
+	generated(t, s)
 	s.Options.Place = "packet=psram"
 	_, err = generate(t, s)
 	wantError(t, err, failure.Config)
@@ -345,24 +284,20 @@ func TestPlaceErrors(t *testing.T) {
 // TestPlacedFit has a region be too small for a pool.
 func TestPlacedFit(t *testing.T) {
 	t.Parallel()
-	needBoardTools(t, "nucleo_h743zi", nil)
 	text := `{"inherits": "chip/mps2_an385", "arena_kib": 64, "link": {"kind": "serial"}, "flash": {"programmer": "none"},
 "memory": [{"name": "code", "origin": 0, "size": "0x00400000", "exec": true},
 {"name": "ram", "origin": "0x20000000", "size": "0x00040000"}, {"name": "small", "origin": "0x20100000", "size": 4096}],
 "place": {"pools": {"fast": "small", "other": "small"}}}`
-	e := testEnv()
-	e.Path = []string{boardstest.Shelf(t, map[string]string{"tight.json": text})}
-	p := generated(t, Spec{Board: "tight", Model: manyPools(t)}, e)
-	_, err := p.Build(t.Context())
-	var tooSmall *FitError
-	if failure.Of(err) != failure.DoesNotFit || !errors.As(err, &tooSmall) || tooSmall.Region != "small" ||
-		tooSmall.Over != 4800-4096 || !strings.Contains(failure.Next(err), "pools.fast, pools.other") {
+	b := newBuilder(boardstest.Shelf(t, map[string]string{"tight.json": text}))
+	spec := Spec{Board: "tight", Model: manyPools(t)}
+	err := buildError(t, generated(t, spec, b))
+	wantError(t, err, failure.DoesNotFit, "pools.fast, pools.other")
+	if e := misfitOf(t, err); e.Region != "small" || e.Over != 4800-4096 {
 		t.Errorf("%v", err)
 	}
 	// The project has priority over the board.
-	spec := Spec{Board: "tight", Model: manyPools(t), Options: boards.Options{Place: "pools.fast=ram"}}
-	p = generated(t, spec, e)
-	mustLie(t, p.Board(), symbolsOf(t, built(t, p)), placedParts{fastSymbol: "ram"})
+	spec.Options.Place = "pools.fast=ram"
+	mustLie(t, generated(t, spec, b), placedParts{fastSymbol: "ram"})
 }
 
 // This file tests where the linker script places unusual sections: variables with an alignment of their own,
@@ -401,21 +336,20 @@ func TestAlignedData(t *testing.T) {
 	emulated := []string{"microbit", "mps2_an385", "qemu_riscv32", "qemu_riscv64"}
 	for _, board := range drawn.Of(t, "boards of aligned data", emulated, 1) {
 		t.Run(board, func(t *testing.T) {
-			name, path := boardstest.With(t, board, "own.c", ownVariables, map[string]string{"own.value": "own_value"})
-			e := testEnv()
-			e.Path = []string{path}
-			needBoardTools(t, name, e.Path)
-			model := mlftest.Operator(t, alignedOperator)
-			p := generated(t, Spec{Board: name, Model: model}, e)
-			i := built(t, p)
-			checkLoadAddresses(t, i)
+			p := withOwn(t, board, ownVariables, mlftest.Operator(t, alignedOperator))
+			checkLoadAddresses(t, built(t, p))
 			s := running(t, p)
-			if got, err := callIn(t, s, "own.value"); err != nil || got != 41 {
-				t.Errorf("the resident part's variable is %v, %v, want 41", got, err)
-			}
+			wantCall(t, 41, s, "own.value")
 			rpctest.CallTwice(t, s)
 		})
 	}
+}
+
+// withOwn returns a project for a board with a C file of its own.
+func withOwn(t *testing.T, board, source, model string) *Project {
+	t.Helper()
+	name, path := boardstest.With(t, board, "own.c", source, map[string]string{"own.value": "own_value"})
+	return generated(t, Spec{Board: name, Model: model}, newBuilder(path))
 }
 
 // checkLoadAddresses checks that the distance between load address and address is the same for all variables, and that
@@ -455,49 +389,32 @@ static volatile int32_t value = 0 *`, 1) + "\nconst int32_t* own_weight(void);\n
 // TestUnknownSection has a model, and a port, put something where the linker script has no place for it.
 func TestUnknownSection(t *testing.T) {
 	t.Parallel()
-	needBoardTools(t, "mps2_an385", nil)
 	const here = `volatile const int32_t here[4] __attribute__((section(".my_weights"))) = {2, 2, 2, 2};` + "\n"
-	operator := strings.NewReplacer("TVM_DLL int32_t twice", here+"TVM_DLL int32_t twice", "in[i] * 2",
-		"in[i] * here[i]").Replace(mlftest.TinyOperator)
-	mustNotLink(t, Spec{
-		Board: "mps2_an385",
-		Model: mlftest.Operator(t, operator),
-	}, testEnv())
-
-	name, path := boardstest.With(t, "mps2_an385", "own.c", inOwnSection, map[string]string{"own.value": "own_value"})
-	e := testEnv()
-	e.Path = []string{path}
-	mustNotLink(t, Spec{Board: name, Model: mlftest.Tiny(t, nil)}, e)
-}
-
-func mustNotLink(t *testing.T, s Spec, e env) {
-	t.Helper()
-	p := generated(t, s, e)
-	_, err := p.Build(t.Context())
-	wantError(t, err, failure.Link, "orphan section `.my_weights'")
+	model := mlftest.Edited(t, "TVM_DLL int32_t twice", here+"TVM_DLL int32_t twice", "in[i] * 2", "in[i] * here[i]")
+	for _, p := range []*Project{
+		generated(t, Spec{Board: "mps2_an385", Model: model}), withOwn(t, "mps2_an385", inOwnSection, ""),
+	} {
+		wantError(t, buildError(t, p), failure.Link, "orphan section `.my_weights'")
+	}
 }
 
 // TestEveryByteHasAChecksum has the linker place what the script does not name, as it does without our flags: behind
 // the resident part.
 func TestEveryByteHasAChecksum(t *testing.T) {
 	t.Parallel()
-	name, path := boardstest.With(t, "microbit", "own.c", inOwnSection, map[string]string{"own.value": "own_value"})
-	e := testEnv()
-	e.Path = []string{path}
-	needBoardTools(t, name, e.Path)
-	p := generated(t, Spec{Board: name}, e)
-	if out, err := exec.Command("make", "-C", p.Dir(), "STRICT=").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	p := withOwn(t, "microbit", inOwnSection, "")
+	needCompiler(t, p.Board())
+	output(t, exec.Command("make", "-C", p.Dir(), "STRICT="))
 	const want = "(section .my_weights) are outside the ranges"
-	file := filepath.Join(p.Dir(), "build", "firmware.elf")
-	data := readFile(t, file)
+	file := p.at("build/firmware.elf")
 	loose := &image.Image{
-		Path: file, Digest: cachekey.Digest(data), Board: p.Board().Name, Landmarks: p.state.Template.Landmarks,
+		Path: file, Digest: cachekey.Digest([]byte(readFile(t, file))), Board: p.Board().Name,
+		Landmarks: p.state.Template.Landmarks,
 	}
-	e.Programmer, e.StateDir = "openocd", t.TempDir()
-	e.Tool = func(name string) (string, error) { return name, nil }
-	_, err := e.desk().FlashCommands(t.Context(), p.Board(), "", loose)
+	d := newDesk()
+	d.Programmer, d.StateDir = "openocd", t.TempDir()
+	d.Tool = func(name string) (string, error) { return name, nil }
+	_, err := d.FlashCommands(t.Context(), p.Board(), "", loose)
 	wantError(t, err, failure.Config, want)
 	_, _, err = p.linked().Inspect()
 	wantError(t, err, failure.Link, want)
@@ -521,12 +438,9 @@ const forAllCores = 4
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	archives := []string{sampleArchive}
-	models := slices.Concat(drawn.Of(t, "models of the layout", layoutModels[:forAllCores], 1),
-		drawn.Of(t, "objects of the layout", layoutModels[forAllCores:], 2))
-	for _, a := range mlftest.Archives(t) {
-		if slices.Contains(models, mlftest.Name(a)) {
-			archives = append(archives, a)
-		}
+	for _, name := range slices.Concat(drawn.Of(t, "models of the layout", layoutModels[:forAllCores], 1),
+		drawn.Of(t, "objects of the layout", layoutModels[forAllCores:], 2)) {
+		archives = append(archives, mlftest.Path(t, name))
 	}
 	brief := drawn.Of(t, "boards of the layout", layoutBoards, 1)
 	for _, b := range bareBoards(t) {
@@ -534,7 +448,6 @@ func TestLayout(t *testing.T) {
 			continue
 		}
 		t.Run(b.Name, func(t *testing.T) {
-			needCompiler(t, b)
 			sameResident(t, b, archives, boards.Options{})
 		})
 	}
@@ -543,14 +456,15 @@ func TestLayout(t *testing.T) {
 // TestLayoutOfLongRuntime is about options that make the resident part longer than the board file thought: the model
 // moves to the next sector, with every model to the same.
 func TestLayoutOfLongRuntime(t *testing.T) {
-	drawn.OnlyInFull(t, "TestEveryChipBuilds and TestUnknownSection")
+	drawn.OnlyInFull(t, "with the board's own options, TestLayout")
 	t.Parallel()
 	for _, name := range drawn.Of(t, "long runtimes", []string{"rpi_pico", "nrf52840dk", "nucleo_f401re"}, 1) {
 		b := findBoard(t, name)
-		needCompiler(t, b)
-		archives := []string{sampleArchive, oneOp(t)}
+		archives := []string{sampleArchive, mlftest.Tiny(t, nil)}
 		at := sameResident(t, b, archives, boards.Options{RuntimeOpt: "O0", LogLevel: "debug"})
-		if r, _ := b.Region(b.Place.Code); at <= uint64(b.ModelAt) || sectorStart(r, at) != at {
+		r, _ := b.Region(b.Place.Code)
+		s, _, err := (&boards.Board{Memory: []boards.Region{r}}).SectorAt(at)
+		if at <= uint64(b.ModelAt) || err != nil || s.Addr != at {
 			t.Errorf("%s: the model part starts at 0x%x, which is no later sector", name, at)
 		}
 	}
@@ -572,8 +486,6 @@ func bareBoards(t *testing.T) (all []*boards.Board) {
 	return all
 }
 
-func oneOp(t *testing.T) string { return mlftest.Tiny(t, nil) }
-
 // sameResident builds the archives for a board and returns where their model parts start: all before that is the same.
 func sameResident(t *testing.T, b *boards.Board, archives []string, o boards.Options) (at uint64) {
 	t.Helper()
@@ -585,14 +497,11 @@ func sameResident(t *testing.T, b *boards.Board, archives []string, o boards.Opt
 			continue // objects for another core
 		}
 		must(t, err)
-		i, err := p.Build(t.Context())
-		if failure.Of(err) == failure.DoesNotFit {
-			must(t, p.Close())
+		if err := buildError(t, p); failure.Of(err) == failure.DoesNotFit {
 			continue
 		}
-		must(t, err)
+		i := built(t, p)
 		l := readLinked(t, b, p, i)
-		must(t, p.Close())
 		if o == (boards.Options{}) && l.at != uint64(b.ModelAt) {
 			t.Errorf("%s: the table is at 0x%x, not at 0x%x; the resident part has %d bytes", a, l.at, uint64(b.ModelAt),
 				len(l.resident))
@@ -627,20 +536,13 @@ type linked struct {
 
 func readLinked(t *testing.T, b *boards.Board, p *Project, i *image.Image) *linked {
 	t.Helper()
-	f := openELF(t, i)
-	symbols, err := f.Symbols()
-	must(t, err)
-	at := map[string]uint64{}
-	for _, s := range symbols {
-		at[s.Name] = s.Value
-	}
+	at := symbolsOf(t, i)
 	l := &linked{at: at["bare_model"], id: i.BuildID}
-	for _, seg := range f.Progs {
+	for _, seg := range openELF(t, i).Progs {
 		if seg.Type != elf.PT_LOAD || seg.Filesz == 0 {
 			continue
 		}
-		data := make([]byte, seg.Filesz)
-		_, err := seg.ReadAt(data, 0)
+		data, err := io.ReadAll(seg.Open())
 		must(t, err)
 		switch {
 		case seg.Paddr+seg.Filesz <= l.at:
@@ -659,7 +561,7 @@ func readLinked(t *testing.T, b *boards.Board, p *Project, i *image.Image) *link
 		t.Errorf("the resident part ends at 0x%x, the model part begins at 0x%x and ends at 0x%x", at["bare_resident_end"],
 			l.at, at["bare_image_end"])
 	}
-	mustAskNothingElse(t, filepath.Join(p.Dir(), "build", "resident.o"))
+	mustAskNothingElse(t, p.at("build/resident.o"))
 	return l
 }
 
@@ -667,29 +569,17 @@ func readLinked(t *testing.T, b *boards.Board, p *Project, i *image.Image) *link
 // address.
 func mustAskNothingElse(t *testing.T, object string) {
 	t.Helper()
-	f, err := elf.Open(object)
-	must(t, err)
-	defer f.Close()
-	symbols, err := f.Symbols()
+	symbols, err := openELF(t, &image.Image{Path: object}).Symbols()
 	must(t, err)
 	script := readFile(t, "../templates/baremetal/link.ld.S")
 	for _, s := range symbols {
 		if s.Section != elf.SHN_UNDEF || s.Name == "" || s.Name == "bare_model" || s.Name == "boardsmith_build_id" {
 			continue
 		}
-		ours := bytes.Contains(script, []byte(" "+s.Name+" = ")) || bytes.Contains(script, []byte("("+s.Name+" = "))
+		ours := strings.Contains(script, " "+s.Name+" = ") || strings.Contains(script, "("+s.Name+" = ")
 		if !ours || strings.HasPrefix(s.Name, "bare_model") || s.Name == "bare_data_end" || s.Name == "bare_data_load" ||
 			s.Name == "bare_image_end" {
 			t.Errorf("the resident part asks for %s, which depends on the model", s.Name)
 		}
 	}
-}
-
-func sectorStart(r boards.Region, addr uint64) uint64 {
-	b := &boards.Board{Memory: []boards.Region{r}}
-	s, _, err := b.SectorAt(addr)
-	if err != nil {
-		return 0
-	}
-	return s.Addr
 }

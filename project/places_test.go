@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
@@ -39,35 +38,34 @@ func TestPlacesAreRemembered(t *testing.T) {
 	putPlaces(t, others, "other")
 	t.Chdir(repo)
 	model := mlftest.Tiny(t, nil)
-	p := generatedIn(t, filepath.Join("build", "p"), Spec{
+	p := generatedIn(t, "build/p", Spec{
 		Board: "boards/kit.json", Template: "templates/oven", Libraries: []string{"./libraries/heat"}, Model: model,
 	})
-	state := readFile(t, filepath.Join(p.Dir(), templatefile.StateFile))
-	if strings.Contains(string(state), home) {
+	if state := readFile(t, p.at(templatefile.StateFile)); strings.Contains(state, home) {
 		t.Errorf("project.json has an absolute path: %s", state)
 	}
 	must(t, p.Close())
 
 	again := func(dir string) (*Project, error) {
-		e := Builder{Host: device.Host{Path: []string{others}}}
-		p, err := e.Open(filepath.Join(dir, "p"))
+		p, err := newBuilder(others).Open(filepath.Join(dir, "build", "p"))
 		must(t, err)
-		t.Cleanup(func() { must(t, p.Close()) })
+		defer p.Close()
 		return p, p.Generate(t.Context(), Spec{
 			Board: p.BoardFrom(), Template: p.TemplateFrom(), Libraries: p.Libraries(), Model: model,
 		})
 	}
 	t.Chdir(home)
-	for _, dir := range []string{repo, filepath.Join(home, "a", "moved")} {
-		must(t, os.MkdirAll(filepath.Dir(dir), 0o755))
+	moved := filepath.Join(home, "a", "moved")
+	must(t, os.Mkdir(filepath.Dir(moved), 0o755))
+	for _, dir := range []string{repo, moved} {
 		if dir != repo {
 			must(t, os.Rename(repo, dir))
 		}
-		p, err := again(filepath.Join(dir, "build"))
+		p, err := again(dir)
 		must(t, err)
 		for _, name := range []string{"oven.c", "libraries/heat/heat.h"} {
-			if text, err := os.ReadFile(filepath.Join(p.Dir(), name)); err != nil || string(text) != "// mine\n" {
-				t.Errorf("%s: %s is %q, %v", dir, name, text, err)
+			if text := readFile(t, p.at(name)); text != "// mine\n" {
+				t.Errorf("%s: %s is %q", dir, name, text)
 			}
 		}
 		if len(p.Wrote()) != 0 || p.Board().Doc != "mine" || p.BoardFrom() != filepath.Join(dir, "boards", "kit.json") ||
@@ -75,15 +73,12 @@ func TestPlacesAreRemembered(t *testing.T) {
 			!slices.Equal(p.Libraries(), []string{filepath.Join(dir, "libraries", "heat")}) {
 			t.Errorf("%s: %s, %s, %s, wrote %s", dir, p.BoardFrom(), p.TemplateFrom(), p.Libraries(), p.Wrote())
 		}
-		must(t, p.Close())
 	}
 	for _, name := range []string{"libraries/heat", "templates/oven", "boards/kit.json"} {
-		gone := filepath.Join(home, "a", "moved", name)
+		gone := filepath.Join(moved, name)
 		must(t, os.RemoveAll(gone))
-		_, err := again(filepath.Join(home, "a", "moved", "build"))
-		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), gone) || failure.Next(err) == "" {
-			t.Errorf("%s is gone: %v\nnext: %s", name, err, failure.Next(err))
-		}
+		_, err := again(moved)
+		wantAdvice(t, err, failure.Config, gone)
 	}
 }
 
@@ -93,15 +88,10 @@ func TestNamesStayNames(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	putPlaces(t, home, "mine")
-	b := Builder{
-		Templates: map[string]string{"oven": filepath.Join(home, "templates", "oven")},
-		Libraries: map[string]string{"warm": filepath.Join(home, "libraries", "heat")},
-	}
-	p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{
-		Board: filepath.Join(home, "boards", "kit.json"), Libraries: []string{"warm"}, Model: mlftest.Tiny(t, nil),
-	})
-	must(t, err)
-	t.Cleanup(func() { must(t, p.Close()) })
+	b := newBuilder()
+	b.Templates = map[string]string{"oven": home + "/templates/oven"}
+	b.Libraries = map[string]string{"warm": home + "/libraries/heat"}
+	p := generated(t, Spec{Board: home + "/boards/kit.json", Libraries: []string{"warm"}}, b)
 	if p.TemplateFrom() != "oven" || !slices.Equal(p.Libraries(), []string{"warm"}) {
 		t.Errorf("%s, %s", p.TemplateFrom(), p.Libraries())
 	}

@@ -1,18 +1,13 @@
 package project
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project/internal/templatefile"
-	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // TestOtherNames: a template whose folders and sections have other names gives the same sizes, parts and stack depth,
@@ -20,11 +15,7 @@ import (
 func TestOtherNames(t *testing.T) {
 	t.Parallel()
 	const board = "mps2_an385"
-	needBoardTools(t, board, nil)
-	broken := mlftest.Tiny(t, map[string]string{
-		"codegen/host/src/lib1.c": strings.Replace(mlftest.TinyOperator, "return 0;",
-			"*(volatile int*)0xdead0000 = 1; return 0;", 1),
-	})
+	broken := mlftest.Edited(t, "return 0;", "*(volatile int*)0xdead0000 = 1; return 0;")
 	var usages [2]*Usage
 	var images [2]*image.Image
 	for n, template := range []string{"", copyOfBaremetal(t, map[string][]string{
@@ -42,23 +33,10 @@ func TestOtherNames(t *testing.T) {
 		},
 	})} {
 		p := generated(t, Spec{Board: board, Template: template, Model: broken})
-		needTools(t, p, "make", p.Board().Toolchain.CC)
-		images[n] = built(t, p)
-		var err error
-		usages[n], err = p.Usage(images[n])
-		must(t, err)
-		if n == 0 {
-			continue
-		}
-		for _, folder := range []string{"build", "crt", "model"} {
-			if _, err := os.Stat(filepath.Join(p.Dir(), folder)); err == nil {
-				t.Errorf("there is a folder %s", folder)
-			}
-		}
-		err = callTwice(t, p, "flash")
-		var faultErr *fault.Error
-		if !errors.As(err, &faultErr) || faultErr.Operator != "twice" {
-			t.Errorf("the operator's fault: %v", err)
+		images[n], usages[n] = built(t, p), usageOf(t, p)
+		if n == 1 {
+			absent(t, p.at("build"), p.at("crt"), p.at("model"))
+			faultOfTwice(t, callTwice(t, p, "flash"))
 		}
 	}
 	if !reflect.DeepEqual(usages[0], usages[1]) {
@@ -80,8 +58,6 @@ func TestFoldersAreChecked(t *testing.T) {
 		_, err := generate(t, Spec{Template: copyOfBaremetal(t, map[string][]string{
 			templatefile.TemplateFile: {`"landmarks": {`, `"landmarks": {"folders": ` + folders + `,`},
 		})})
-		if failure.Of(err) != failure.Config {
-			t.Errorf("%s: %v", folders, err)
-		}
+		wantError(t, err, failure.Config)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // TestRepository: a Builder of a repository knows the board and the template that boardsmith.json names, also from a
@@ -27,9 +26,7 @@ func TestRepository(t *testing.T) {
 		b.LockFile != filepath.Join(d.home, "boardsmith.lock.json") {
 		t.Errorf("%q, %q", b.Path, b.LockFile)
 	}
-	p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "oven", Model: mlftest.Tiny(t, nil)})
-	must(t, err)
-	must(t, p.Close())
+	generated(t, Spec{Board: "oven"}, b)
 	writeIn(t, d.home, "boardsmith.json", `{"paht": ["hw"]}`)
 	_, err = Repository(t.Context(), d.home)
 	wantError(t, err, failure.Config)

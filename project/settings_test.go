@@ -1,38 +1,28 @@
 package project
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 )
 
 // TestBoardSettings: a project for Zephyr has the files of settings that its board file names; what the template does
 // not read is refused, and a missing file has its line.
 func TestBoardSettings(t *testing.T) {
 	t.Parallel()
-	generate := func(settings string) (*Project, error) {
-		folder := t.TempDir()
-		writeIn(t, folder, "boards/zephyr/mps2_an385.json", `{"doc": "kiln", "inherits": "family/zephyr",`+"\n"+
-			`"settings": [`+settings+`]}`)
-		writeIn(t, folder, "boards/zephyr/kiln.conf", "CONFIG_HEAP_MEM_POOL_SIZE=2048\n")
-		writeIn(t, folder, "boards/zephyr/more/kiln.overlay", "/* none */\n")
-		writeIn(t, folder, "boards/zephyr/kiln.txt", "\n")
-		e := testEnv()
-		e.Path = []string{folder}
-		return e.builder().Generate(t.Context(), filepath.Join(t.TempDir(), "p"),
-			Spec{Board: "zephyr/mps2_an385", Model: mlftest.Tiny(t, nil)})
+	with := func(settings string) (*Project, error) {
+		return generate(t, Spec{Board: "zephyr/mps2_an385"}, newBuilder(boardstest.Shelf(t, map[string]string{
+			"zephyr/mps2_an385.json": `{"doc": "kiln", "inherits": "family/zephyr",` + "\n" +
+				`"settings": [` + settings + `]}`,
+			"zephyr/kiln.conf": "CONFIG_HEAP_MEM_POOL_SIZE=2048\n", "zephyr/kiln.txt": "\n",
+			"zephyr/more/kiln.overlay": "/* none */\n",
+		})))
 	}
-	p, err := generate(`"kiln.conf", "more/kiln.overlay"`)
+	p, err := with(`"kiln.conf", "more/kiln.overlay"`)
 	must(t, err)
-	defer p.Close()
-	for _, name := range []string{"board/kiln.conf", "board/more/kiln.overlay"} {
-		if _, err := os.Stat(filepath.Join(p.Dir(), name)); err != nil {
-			t.Error(err)
-		}
-	}
+	readFile(t, p.at("board/kiln.conf"))
+	readFile(t, p.at("board/more/kiln.overlay"))
 	for settings, want := range map[string]string{
 		`], "runtime_opt": "O3", "svd_except": [`:                    "template zephyr does not use runtime_opt of board zephyr/mps2_an385",
 		`], "toolchain": {"cc": "gcc", "ar": "ar"}, "svd_except": [`: "template zephyr does not use toolchain",
@@ -42,7 +32,7 @@ func TestBoardSettings(t *testing.T) {
 		`"oven.conf"`:                                                `mps2_an385.json:2: settings: "oven.conf"`,
 		`"../kiln.conf"`:                                             `mps2_an385.json:2: settings[0]: "../kiln.conf" is not a relative path`,
 	} {
-		_, err := generate(settings)
+		_, err := with(settings)
 		wantError(t, err, failure.Config, want)
 	}
 }

@@ -29,20 +29,21 @@ import (
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
 )
 
-// hold is a second process that reads the project and has it open until its input ends.
-func hold() int {
-	p, err := (&Builder{}).Open(os.Args[1])
-	if err == nil {
-		err = read(p)
+// hold opens a project in a second process, does a step, and has the project open until its input ends.
+func hold(step func(p *Project) error) func(args []string) error {
+	return func(args []string) error {
+		p, err := (&Builder{}).Open(args[0])
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		if err := step(p); err != nil {
+			return err
+		}
+		fmt.Println("held")
+		_, err = io.Copy(io.Discard, os.Stdin)
+		return err
 	}
-	if err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	fmt.Println("held")
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	_ = p.Close()
-	return 0
 }
 
 // read does what those do who show sizes, lay out an image or explain faults.
@@ -57,22 +58,6 @@ func read(p *Project) error {
 	_, err = p.Usage(i)
 	_, edited := p.Edited()
 	return errors.Join(err, edited)
-}
-
-// holdChange is one that changes files until its input ends.
-func holdChange() int {
-	p, err := (&Builder{}).Open(os.Args[1])
-	if err == nil {
-		err = p.lock.Change(context.Background())
-	}
-	if err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	fmt.Println("held")
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	_ = p.Close()
-	return 0
 }
 
 // held starts a second process and returns once it holds the folder.
@@ -98,8 +83,8 @@ func held(t *testing.T, mode, dir string) (cmd *exec.Cmd, end func()) {
 // TestManyRead lets processes and goroutines read one folder at the same time. During this, no file changes.
 func TestManyRead(t *testing.T) {
 	t.Parallel()
-	dir, model := filepath.Join(t.TempDir(), "p"), mlftest.Tiny(t, nil)
-	p := generatedIn(t, dir, Spec{Model: model})
+	p := generated(t, Spec{})
+	dir := p.Dir()
 	built(t, p)
 	must(t, p.Close())
 
@@ -108,7 +93,7 @@ func TestManyRead(t *testing.T) {
 		_, end := held(t, "hold", dir)
 		ends = append(ends, end)
 	}
-	b := testEnv().builder()
+	b := newBuilder()
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
@@ -124,11 +109,10 @@ func TestManyRead(t *testing.T) {
 	all.Wait()
 
 	// What finds all up to date changes nothing, and a flash is noted beside readers.
-	p, err := b.Generate(t.Context(), dir, Spec{Board: "host", Model: model})
-	must(t, err)
-	i, err := p.Build(t.Context())
-	if err != nil || !i.UpToDate {
-		t.Errorf("built again: %v, %v", i, err)
+	p = generatedIn(t, dir, Spec{}, b)
+	i := built(t, p)
+	if !i.UpToDate {
+		t.Errorf("built again: %v", i)
 	}
 	other, err := b.Open(dir)
 	must(t, err)
@@ -141,68 +125,56 @@ func TestManyRead(t *testing.T) {
 	must(t, other.Close())
 
 	writeIn(t, dir, "src/more.c", "extern int more; int more;\n")
-	var locked *LockedError
-	if _, err := p.Build(t.Context()); !errors.As(err, &locked) || locked.Holder != "" ||
-		!strings.Contains(err.Error(), "in use by a reader") {
+	err = buildError(t, p)
+	if wantError(t, err, "", "in use by a reader"); lockedOf(t, err).Holder != "" {
 		t.Errorf("built under readers: %v", err)
 	}
-	if err := b.Clean(t.Context(), dir, true); !errors.As(err, &locked) {
-		t.Errorf("cleaned under readers: %v", err)
-	}
-	if err := p.Generate(t.Context(),
-		Spec{Board: "host", Model: mlftest.Tiny(t, map[string]string{"x.txt": "x"})}); !errors.As(err, &locked) {
-		t.Errorf("generated under readers: %v", err)
-	}
+	lockedOf(t, b.Clean(t.Context(), dir, true))
+	changed := mlftest.Tiny(t, map[string]string{"x.txt": "x"})
+	lockedOf(t, p.Generate(t.Context(), Spec{Board: "host", Model: changed}))
 	for _, end := range ends {
 		end()
 	}
-	if i, err := p.Build(t.Context()); err != nil || i.UpToDate {
-		t.Errorf("built while no other process has the folder open: %v, %v", i, err)
+	if built(t, p).UpToDate {
+		t.Error("not built while no other process has the folder open")
 	}
-	must(t, p.Close())
 }
 
 // TestChangeIsAlone checks that a folder cannot be opened while its files are changed, and that the lock of a killed
 // process is released.
 func TestChangeIsAlone(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "p")
-	must(t, generatedIn(t, dir, Spec{}).Close())
-	cmd, _ := held(t, "change", dir)
-	var b Builder
-	var locked *LockedError
-	who := fmt.Sprintf("process %d", cmd.Process.Pid)
-	if _, err := b.Open(dir); !errors.As(err, &locked) || !strings.Contains(err.Error(), who) {
-		t.Errorf("opened while %s changes it: %v", who, err)
-	}
-	if err := b.Clean(t.Context(), dir, true); !errors.As(err, &locked) || !strings.Contains(err.Error(), who) {
-		t.Errorf("cleaned while %s changes it: %v", who, err)
+	p := generated(t, Spec{})
+	must(t, p.Close())
+	cmd, _ := held(t, "change", p.Dir())
+	b := newBuilder()
+	_, opened := b.Open(p.Dir())
+	for _, err := range []error{opened, b.Clean(t.Context(), p.Dir(), true)} {
+		lockedOf(t, err)
+		wantError(t, err, "", fmt.Sprintf("process %d", cmd.Process.Pid))
 	}
 	must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	p, err := b.Open(dir)
-	must(t, err)
-	must(t, p.Close())
-	must(t, b.Clean(t.Context(), dir, true))
+	must(t, reopened(t, p).Close())
+	must(t, b.Clean(t.Context(), p.Dir(), true))
 }
 
 const counts = 5
 
 // count is one of several processes that count in two files, as one who reads first and changes then.
-func count() int {
+func count(args []string) error {
 	for n := 0; n < counts; {
-		err := countOnce(os.Args[1])
+		err := countOnce(args[0])
 		switch {
 		case err == nil:
 			n++
 		case errors.As(err, new(*LockedError)):
 			time.Sleep(time.Duration(rand.Int64N(int64(50 * time.Millisecond)))) // as people and tools do who try again
 		default:
-			fmt.Println(err)
-			return 1
+			return err
 		}
 	}
-	return 0
+	return nil
 }
 
 func countOnce(dir string) error {
@@ -264,10 +236,9 @@ func TestCounting(t *testing.T) {
 // returned.
 func toldCompiler(t *testing.T, name string) (log string) {
 	t.Helper()
+	need(t, "cc")
 	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler")
-	}
+	must(t, err)
 	bin := t.TempDir()
 	log = filepath.Join(bin, "log")
 	script := fmt.Sprintf("#!/bin/sh\necho \"+ $*\" >>%s\n%s \"$@\"\nstatus=$?\necho - >>%s\nexit $status\n", log, cc, log)
@@ -283,19 +254,17 @@ func TestOneBuilder(t *testing.T) {
 	log := toldCompiler(t, "told-cc")
 	shelf := boardstest.Shelf(t, map[string]string{"told.json": `{"inherits": "cpu/native", "templates": ["baremetal"], "arena_kib": 16384, "packet_bytes": 4096,
 "toolchain": {"cc": "told-cc", "ar": "ar", "install": "x"}, "link": {"kind": "process"}, "flash": {"programmer": "none"}, "sources": ["port/process.c"]}`})
-	b := &Builder{Host: device.Host{Path: []string{shelf}, Cache: newCache(t)}, Jobs: jobs}
+	b := freshBuilder(t, shelf)
+	b.Jobs, b.Forms = jobs, false
 	var all sync.WaitGroup
 	for n := range projects {
-		model := mlftest.Operator(t, mlftest.TinyOperator+fmt.Sprintf("// %d\n",
-			n))
+		model := mlftest.Operator(t, mlftest.TinyOperator+fmt.Sprintf("// %d\n", n))
 		all.Go(func() {
-			p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "told", Model: model})
-			if err != nil {
-				t.Error(err)
-				return
+			p, err := b.generatedAndBuilt(t.Context(), newDir(t), Spec{Board: "told", Model: model})
+			if err == nil {
+				err = p.Close()
 			}
-			_, err = p.Build(t.Context())
-			if err := errors.Join(err, p.Close()); err != nil {
+			if err != nil {
 				t.Error(err)
 			}
 		})
@@ -304,7 +273,7 @@ func TestOneBuilder(t *testing.T) {
 	text := readFile(t, log)
 	runs, most := 0, 0
 	asked, runtime, operators := 0, 0, 0
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		switch {
 		case strings.HasPrefix(line, "-"):
 			runs--
@@ -330,42 +299,25 @@ func TestOneBuilder(t *testing.T) {
 // TestCloseTwice: a project that was closed lets go of its own lock, once.
 func TestCloseTwice(t *testing.T) {
 	t.Parallel()
-	var b Builder
-	dir := filepath.Join(t.TempDir(), "p")
-	p, err := b.Generate(t.Context(), dir, Spec{Board: "host", Model: mlftest.Tiny(t, nil)})
-	must(t, err)
-	var locked *LockedError
-	if err := b.Clean(t.Context(), dir, false); !errors.As(err, &locked) {
-		t.Errorf("cleaned while it is open: %v", err)
-	}
-	must(t, p.Close())
-	again, err := b.Open(dir)
-	must(t, err)
+	p, b := generated(t, Spec{}), newBuilder()
+	lockedOf(t, b.Clean(t.Context(), p.Dir(), false))
+	again := reopened(t, p)
 	must(t, p.Close()) // long closed
-	if err := b.Clean(t.Context(), dir, false); !errors.As(err, &locked) {
-		t.Errorf("the closed one let go of the other's lock: %v", err)
-	}
+	lockedOf(t, b.Clean(t.Context(), p.Dir(), false))
 	must(t, again.Close())
-	must(t, b.Clean(t.Context(), dir, false))
+	must(t, b.Clean(t.Context(), p.Dir(), false))
 }
 
 // TestOpenedArchive makes of an archive in memory what its file makes.
 func TestOpenedArchive(t *testing.T) {
 	t.Parallel()
 	file := mlftest.Tiny(t, nil)
-	raw := readFile(t, file)
-	a, err := mlf.Parse(filepath.Base(file), raw)
+	a, err := mlf.Parse(filepath.Base(file), []byte(readFile(t, file)))
 	must(t, err)
-	var b Builder
-	dirs := [2]string{filepath.Join(t.TempDir(), "p"), filepath.Join(t.TempDir(), "p")}
-	for n, s := range []Spec{{Board: "host", Model: file}, {Board: "host", Archive: a}} {
-		p, err := b.Generate(t.Context(), dirs[n], s)
-		must(t, err)
-		must(t, p.Close())
-	}
-	if !maps.Equal(contents(t, dirs[0]), contents(t, dirs[1])) {
+	ofFile, ofMemory := generated(t, Spec{Model: file}), generated(t, Spec{Archive: a})
+	if !maps.Equal(contents(t, ofFile.Dir()), contents(t, ofMemory.Dir())) {
 		t.Error("they differ")
 	}
-	_, err = b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: file, Archive: a})
+	_, err = generate(t, Spec{Model: file, Archive: a})
 	wantError(t, err, failure.Config)
 }

@@ -1,15 +1,13 @@
-package project_test
+package project
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -19,7 +17,6 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
@@ -28,11 +25,9 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
@@ -42,69 +37,40 @@ var aloneBoards = []string{"host", "mps2_an385", "mps2_an521", "qemu_riscv32"}
 
 // An aloneFirmware is a project of standalone firmware, and its session.
 type aloneFirmware struct {
-	*project.Project
+	*Project
 	session *standalone.Session
 	model   executor.Executor
 }
 
 // runAlone generates standalone firmware, builds it, and opens its model. It skips the test without the board's tools.
-func runAlone(t *testing.T, s project.Spec) (aloneFirmware, error) {
+func runAlone(t *testing.T, s Spec, by ...*Builder) (aloneFirmware, error) {
 	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("the host board and links to an emulator need POSIX")
-	}
-	board, err := boards.Find(s.Board, nil)
-	must(t, err)
-	if why := hasCompiler(t, board) + hasEmulator(t, board); why != "" {
-		t.Skip(why)
-	}
-	builder := newBuilder(testcache.Dir())
-	p, err := generateAlone(t, builder, s)
+	s.Options.App = boards.Standalone
+	p, err := generate(t, s, by...)
 	if err != nil {
 		return aloneFirmware{}, err
 	}
 	return openAlone(t, p)
 }
 
-// newBuilder returns a builder with a cache in a folder and a search path.
-func newBuilder(store string, path ...string) *project.Builder {
-	return &project.Builder{Host: device.Host{Path: path, Cache: cache.New(store, cache.Options{})}}
-}
-
-// generated makes a project in a folder of its own and closes it when the test ends.
-func generated(t *testing.T, b *project.Builder, s project.Spec) *project.Project {
+func startAlone(t *testing.T, s Spec, by ...*Builder) aloneFirmware {
 	t.Helper()
-	p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), s)
+	f, err := runAlone(t, s, by...)
 	must(t, err)
-	t.Cleanup(func() { must(t, p.Close()) })
-	return p
-}
-
-// generateAlone generates standalone firmware, and closes it at the test's end.
-func generateAlone(t *testing.T, builder *project.Builder, s project.Spec) (*project.Project, error) {
-	t.Helper()
-	s.Options.App = boards.Standalone
-	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), s)
-	if err == nil {
-		t.Cleanup(func() { p.Close() })
-	}
-	return p, err
+	return f
 }
 
 // openAlone builds standalone firmware and opens its model.
-func openAlone(t *testing.T, p *project.Project) (aloneFirmware, error) {
+func openAlone(t *testing.T, p *Project) (aloneFirmware, error) {
 	t.Helper()
+	needBoard(t, p.Board())
 	ctx := testkit.Context(t)
-	session, err := p.RunStandalone(ctx, &device.Desk{Programmer: "none"}, "")
+	session, err := p.RunStandalone(ctx, newDesk(), "")
 	if err != nil {
 		return aloneFirmware{Project: p}, err
 	}
 	t.Cleanup(func() { session.Close() })
-	_, m, err := p.Model()
-	if err != nil {
-		return aloneFirmware{}, err
-	}
-	e, err := executor.OpenStandalone(ctx, session, m)
+	e, err := executor.OpenStandalone(ctx, session, modelOf(t, p))
 	return aloneFirmware{p, session, e}, err
 }
 
@@ -132,11 +98,9 @@ func TestStandalone(t *testing.T) {
 	}
 	for _, x := range pairs {
 		t.Run(x.archive+"/"+x.board, func(t *testing.T) {
-			board, err := boards.Find(x.board, nil)
-			must(t, err)
 			path := mlftest.Path(t, x.archive)
-			f, err := runAlone(t, project.Spec{Board: x.board, Model: path})
-			why, bad := refusal(trial{board, path}, err)
+			f, err := runAlone(t, Spec{Board: x.board, Model: path})
+			why, bad := refusal(trial{findBoard(t, x.board), path}, err)
 			if bad != nil || why != "" && !mayRefuse(x.archive, x.board) {
 				t.Fatalf("refused: %s: %v", why, err)
 			} else if why != "" {
@@ -168,12 +132,9 @@ func mayRefuse(archive, board string) bool {
 // checkOutputs runs the model with the inputs beside an archive: the outputs are the expected ones, and it takes time.
 func checkOutputs(t *testing.T, f aloneFirmware, archive string) {
 	t.Helper()
-	ctx := testkit.Context(t)
-	in, out := mlftest.Arrays(archive)
-	want, err := expected(archive, in, out)
-	must(t, err)
-	compare(t, answer(t, ctx, f.model, in), want)
-	if times, err := f.model.Time(ctx, rpc.TimeOptions{Number: 1}); err != nil || len(times) != 1 || times[0] <= 0 {
+	checkAnswer(t, f.model, archive)
+	times, err := f.model.Time(testkit.Context(t), rpc.TimeOptions{Number: 1})
+	if err != nil || len(times) != 1 || times[0] <= 0 {
 		t.Errorf("time: %v, %v", times, err)
 	}
 }
@@ -182,7 +143,7 @@ func checkOutputs(t *testing.T, f aloneFirmware, archive string) {
 var leftOut = []string{"malloc", "sbrk", "printf", "_dtoa", "fopen", "MicroTVMRpcServer", "TVMGraphExecutor", "TVMLogf"}
 
 // checkAlone returns an error for an image with a heap, the C library's input and output, or an RPC server.
-func checkAlone(t *testing.T, p *project.Project, board string) {
+func checkAlone(t *testing.T, p *Project, board string) {
 	t.Helper()
 	symbols := elfSymbols(t, p)
 	for _, s := range symbols {
@@ -215,10 +176,7 @@ func checkStack(t *testing.T, f aloneFirmware, archive, board string) {
 		}
 		return
 	}
-	i, err := f.Built()
-	must(t, err)
-	u, err := f.Usage(i)
-	must(t, err)
+	u := usageOf(t, f.Project)
 	sure := len(u.Stack.Unsure) == 0
 	if hasObjects := strings.Contains(archive, "_llvm_"); !sure && !hasObjects {
 		t.Errorf("it is not known what calls %q", u.Stack.Unsure)
@@ -237,35 +195,20 @@ var floats = regexp.MustCompile(`^__aeabi_([fd](add|sub|rsub|mul|div|cmp|2)|u?[i
 // nor formats them.
 func TestStandaloneInteger(t *testing.T) {
 	t.Parallel()
-	board, err := boards.Find("mps2_an385", nil)
-	must(t, err)
-	if why := hasCompiler(t, board); why != "" {
-		t.Skip(why)
-	}
-	builder := newBuilder(testcache.Dir())
-	found := map[string]bool{}
-	for _, archive := range []string{"digits_i8.aot_c", "sine.aot_c"} {
-		p, err := generateAlone(t, builder, project.Spec{Board: board.Name, Model: mlftest.Path(t, archive)})
-		must(t, err)
-		_, err = p.Build(t.Context())
-		must(t, err)
-		checkAlone(t, p, board.Name)
-		found[archive] = slices.ContainsFunc(elfSymbols(t, p), func(s elf.Symbol) bool { return floats.MatchString(s.Name) })
-	}
-	if found["digits_i8.aot_c"] || !found["sine.aot_c"] {
-		t.Errorf("functions for floats: %v", found)
+	for archive, want := range map[string]bool{"digits_i8.aot_c": false, "sine.aot_c": true} {
+		p := generated(t, Spec{Board: aloneBoard, Model: mlftest.Path(t, archive), Options: alone})
+		checkAlone(t, p, aloneBoard)
+		hasFloats := slices.ContainsFunc(elfSymbols(t, p), func(s elf.Symbol) bool { return floats.MatchString(s.Name) })
+		if hasFloats != want {
+			t.Errorf("%s has functions for floats: %v", archive, hasFloats)
+		}
 	}
 }
 
 // elfSymbols lists the symbols of a project's image.
-func elfSymbols(t *testing.T, p *project.Project) []elf.Symbol {
+func elfSymbols(t *testing.T, p *Project) []elf.Symbol {
 	t.Helper()
-	i, err := p.Built()
-	must(t, err)
-	f, err := elf.Open(i.Path)
-	must(t, err)
-	defer f.Close()
-	symbols, err := f.Symbols()
+	symbols, err := openELF(t, built(t, p)).Symbols()
 	must(t, err)
 	return symbols
 }
@@ -273,41 +216,18 @@ func elfSymbols(t *testing.T, p *project.Project) []elf.Symbol {
 // TestStandaloneSources compares the projects of one model's variants: what a user writes is the same.
 func TestStandaloneSources(t *testing.T) {
 	t.Parallel()
-	variants := []string{"aot_c", "aot_packed", "graph", "graph_linked"}
-	var first map[string][]byte
-	for _, v := range variants {
-		dir := filepath.Join(t.TempDir(), v)
-		p, err := new(project.Builder).Generate(t.Context(), dir, project.Spec{
-			Board: "host", Model: mlftest.Path(t, "sine."+v), Options: boards.Options{App: boards.Standalone},
-		})
-		must(t, err)
-		must(t, p.Close())
-		own := map[string][]byte{}
+	former := map[string]string{}
+	for _, v := range []string{"aot_c", "aot_packed", "graph", "graph_linked"} {
+		p := generated(t, Spec{Model: mlftest.Path(t, "sine."+v), Options: alone})
 		for _, name := range []string{"src/main.c", "model/codegen/host/src/boardsmith_standalone.c"} {
-			own[name] = readFile(t, filepath.Join(dir, name))
-		}
-		if first == nil {
-			first = own
-		}
-		for name, text := range own {
-			if !bytes.Equal(text, first[name]) {
-				t.Errorf("%s of %s differs from that of %s", name, v, variants[0])
+			text := readFile(t, p.at(name))
+			if cmp.Or(former[name], text) != text {
+				t.Errorf("%s of %s differs", name, v)
 			}
+			former[name] = text
 		}
-		if _, err := os.Stat(filepath.Join(dir, "crt/src/rpc/server.c")); err == nil {
-			t.Error("the project has the RPC server")
-		}
+		absent(t, p.at("crt/src/rpc/server.c"))
 	}
-}
-
-// broken returns an archive whose operator ends with this statement.
-func broken(t *testing.T, statement string) string {
-	t.Helper()
-	text := strings.Replace(mlftest.TinyOperator, "return 0;", statement, 1)
-	if text == mlftest.TinyOperator {
-		t.Fatal("the operator has no return")
-	}
-	return mlftest.Operator(t, text)
 }
 
 // four is an input of mlftest.Tiny.
@@ -326,23 +246,17 @@ func TestStandaloneFailures(t *testing.T) {
 		t.Run(board, func(t *testing.T) {
 			t.Run("return", func(t *testing.T) {
 				err := failAlone(t, board, "return in[0] == 1 ? -7 : 0;", time.Minute)
-				if err == nil || !strings.Contains(err.Error(), "returned the error -7 (0xfffffff9)") ||
-					failure.Of(err) != failure.Fault || failure.Next(err) == "" {
-					t.Errorf("got %v", err)
-				}
+				wantAdvice(t, err, failure.Fault, "returned the error -7 (0xfffffff9)")
 			})
 			t.Run("fault", func(t *testing.T) {
 				err := failAlone(t, board, "if (in[0] == 1) { __builtin_trap(); } return 0;", time.Minute)
-				var faultErr *fault.Error
-				if !errors.As(err, &faultErr) || faultErr.Operator != "twice" || faultErr.Prior {
+				if f := faultOf(t, err); f.Operator != "twice" || f.Prior {
 					t.Errorf("got %v", err)
 				}
 			})
 			t.Run("timeout", func(t *testing.T) {
 				err := failAlone(t, board, "while (*(volatile int32_t*)in == 1) {} return 0;", 3*time.Second)
-				var faultErr *fault.Error
-				if !errors.As(err, &faultErr) || faultErr.Record.Reason != fault.ReasonTimeout ||
-					failure.Of(err) != failure.Timeout {
+				if wantError(t, err, failure.Timeout); faultOf(t, err).Record.Reason != fault.ReasonTimeout {
 					t.Errorf("got %v", err)
 				}
 			})
@@ -354,8 +268,7 @@ func TestStandaloneFailures(t *testing.T) {
 // error.
 func failAlone(t *testing.T, board, statement string, limit time.Duration) error {
 	t.Helper()
-	f, err := runAlone(t, project.Spec{Board: board, Model: broken(t, statement)})
-	must(t, err)
+	f := startAlone(t, Spec{Board: board, Model: mlftest.Edited(t, "return 0;", statement)})
 	in := four(t, f.model)
 	run := func(limit time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -366,21 +279,17 @@ func failAlone(t *testing.T, board, statement string, limit time.Duration) error
 		return f.model.Run(ctx)
 	}
 	failed := run(limit)
-	faultErr := new(fault.Error)
-	if failure.Of(failed) == failure.Timeout && !errors.As(failed, &faultErr) {
+	if failure.Of(failed) == failure.Timeout && !errors.As(failed, new(*fault.Error)) {
 		// On a busy computer, an emulator is slower than the host's time: the next request then fetches the record.
 		failed = run(time.Minute)
 	}
 	t.Log(failed)
-	if errors.As(failed, &faultErr) {
+	if errors.As(failed, new(*fault.Error)) {
 		wantError(t, f.model.Run(t.Context()), failure.Config)
 	}
 	in.Data[0] = 5
-	if err := run(time.Minute); err != nil {
-		t.Fatalf("after the failure: %v", err)
-	}
-	if out, err := f.model.Output(t.Context(), 0); err != nil || out.Data[0] != 10 {
-		t.Errorf("after the failure: %v, %v", out, err)
+	if out := answer(t, f.model, in)[0].Array; out.Data[0] != 10 {
+		t.Errorf("after the failure: %v", out)
 	}
 	return failed
 }
@@ -390,13 +299,11 @@ func failAlone(t *testing.T, board, statement string, limit time.Duration) error
 func TestStandaloneNoise(t *testing.T) {
 	t.Parallel()
 	path := mlftest.Path(t, "conv_f32.aot_c")
-	f, err := runAlone(t, project.Spec{Board: "host", Model: path})
-	must(t, err)
+	f := startAlone(t, Spec{Board: "host", Model: path})
 	d, err := new(device.Desk).Attach(t.Context(), f.Board(), "")
 	must(t, err)
 	defer d.Close()
-	i, err := f.Built()
-	must(t, err)
+	i := built(t, f.Project)
 	for _, noise := range []float64{0.0002, 0.2} {
 		ctx := testkit.Context(t)
 		link, err := d.Link(ctx, i)
@@ -406,18 +313,13 @@ func TestStandaloneNoise(t *testing.T) {
 		defer s.Close()
 		_, err = s.Identify(ctx, 1)
 		if noise > 0.1 {
-			if failure.Of(err) != failure.Boot || failure.Next(err) == "" {
-				t.Errorf("got %v", err)
-			}
+			wantAdvice(t, err, failure.Boot)
 			continue
 		}
 		must(t, err)
-		_, m, err := f.Model()
+		e, err := executor.OpenStandalone(ctx, s, modelOf(t, f.Project))
 		must(t, err)
-		e, err := executor.OpenStandalone(ctx, s, m)
-		must(t, err)
-		in, out := mlftest.Arrays(path)
-		compare(t, answer(t, ctx, e, in), arraysOf(t, out))
+		checkAnswer(t, e, path)
 	}
 }
 
@@ -427,19 +329,11 @@ func TestSamples(t *testing.T) {
 	path := mlftest.Path(t, "twoin.aot_c")
 	in, out := mlftest.Arrays(path)
 	samples := arraysOf(t, in)
-	f, err := runAlone(t, project.Spec{Board: "host", Model: path, Samples: samples})
-	must(t, err)
+	f := startAlone(t, Spec{Board: "host", Model: path, Samples: samples})
 	ctx := testkit.Context(t)
 	wantError(t, f.model.SetInput(ctx, samples[0].Name, samples[0].Array), failure.Config)
 	wantError(t, f.session.SetInput(ctx, 0, []byte{1}), failure.Transport)
-	must(t, f.model.Run(ctx))
-	var got []ndarray.Named
-	for i, o := range f.model.Outputs() {
-		a, err := f.model.Output(ctx, i)
-		must(t, err)
-		got = append(got, ndarray.Named{Name: o.Name, Array: a})
-	}
-	compare(t, got, arraysOf(t, out))
+	compare(t, answer(t, f.model), arraysOf(t, out))
 	kept, err := f.Samples()
 	if err != nil || len(kept) != len(samples) {
 		t.Errorf("%d samples in the project, %v", len(kept), err)
@@ -449,8 +343,7 @@ func TestSamples(t *testing.T) {
 // TestStandaloneOutputs asks the firmware for an output without a run of the session: it is refused.
 func TestStandaloneOutputs(t *testing.T) {
 	t.Parallel()
-	f, err := runAlone(t, project.Spec{Board: "host", Model: broken(t, "return in[0] == 1 ? -7 : 0;")})
-	must(t, err)
+	f := startAlone(t, Spec{Board: "host", Model: mlftest.Edited(t, "return 0;", "return in[0] == 1 ? -7 : 0;")})
 	ctx := testkit.Context(t)
 	run := func(first byte, times int) error {
 		must(t, f.session.SetInput(ctx, 0, []byte{first, 0, 0, 0}))
@@ -467,7 +360,7 @@ func TestStandaloneOutputs(t *testing.T) {
 	output("before a run", false)
 	must(t, run(5, 1))
 	output("after a run", true)
-	_, err = f.session.Identify(ctx, 2)
+	_, err := f.session.Identify(ctx, 2)
 	must(t, err)
 	output("in another session", false)
 	must(t, run(5, 0))
@@ -483,12 +376,11 @@ func TestBadSamples(t *testing.T) {
 	path := mlftest.Path(t, "twoin.aot_c")
 	in, _ := mlftest.Arrays(path)
 	good := arraysOf(t, in)
-	alone := boards.Options{App: boards.Standalone}
 	half := slices.Clone(good)
 	half[0].Array = &ndarray.Array{DType: half[0].DType, Shape: []int64{1}, Data: half[0].Data[:half[0].DType.Size()]}
 	unknown := slices.Clone(good)
 	unknown[0].Name = "nothing"
-	for name, s := range map[string]project.Spec{
+	for name, s := range map[string]Spec{
 		"one is missing":  {Samples: good[:1], Options: alone},
 		"another shape":   {Samples: half, Options: alone},
 		"another name":    {Samples: unknown, Options: alone},
@@ -497,17 +389,11 @@ func TestBadSamples(t *testing.T) {
 		"an arena":        {Options: boards.Options{App: boards.Standalone, ArenaKiB: 8}},
 		"another app":     {Options: boards.Options{App: "server"}},
 	} {
-		s.Model = path
-		if s.Board == "" {
-			s.Board = "host"
-		}
-		p, err := new(project.Builder).Generate(t.Context(), filepath.Join(t.TempDir(), "p"), s)
-		if err == nil {
-			p.Close()
-		}
-		if failure.Of(err) != failure.Config {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			s.Model = path
+			_, err := generate(t, s)
+			wantError(t, err, failure.Config)
+		})
 	}
 }
 
@@ -515,17 +401,15 @@ func TestBadSamples(t *testing.T) {
 func TestStandaloneBudget(t *testing.T) {
 	t.Parallel()
 	slow := "for (volatile int i = 0; i < 1000000; i++) {} return 0;"
-	f, err := runAlone(t, project.Spec{Board: "host", Model: broken(t, slow)})
-	must(t, err)
+	f := startAlone(t, Spec{Board: "host", Model: mlftest.Edited(t, "return 0;", slow)})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	var faultErr *fault.Error
-	if _, err = f.session.Run(ctx, 1<<20); !errors.As(err, &faultErr) || faultErr.Record.Reason != fault.ReasonTimeout {
+	_, err := f.session.Run(ctx, 1<<20)
+	if faultOf(t, err).Record.Reason != fault.ReasonTimeout {
 		t.Errorf("got %v", err)
 	}
-	if _, err := f.session.Run(t.Context(), 1); err != nil {
-		t.Errorf("after it: %v", err)
-	}
+	_, err = f.session.Run(t.Context(), 1)
+	must(t, err)
 }
 
 // This file compares standalone firmware with firmware that has an RPC server.
@@ -578,45 +462,28 @@ func (p modelPlan) workspace() (sum int64) {
 }
 
 // planOf returns the memory plan of an archive's model.
-func planOf(path string) (plan modelPlan, err error) {
+func planOf(t *testing.T, path string) (plan modelPlan) {
+	t.Helper()
 	a, err := mlf.Open(path)
-	if err != nil {
-		return plan, err
-	}
-	m, err := a.Model("")
-	if err != nil {
-		return plan, err
-	}
-	c, err := cmodel.Generate(a, m, cmodel.Options{})
-	if err != nil {
-		return plan, err
-	}
+	must(t, err)
+	c, err := cmodel.Generate(a, a.Models[0], cmodel.Options{})
+	must(t, err)
 	i := slices.IndexFunc(c.Generated, func(f mlf.File) bool { return strings.HasSuffix(f.Name, ".json") })
-	if i < 0 {
-		return plan, fmt.Errorf("%s: no JSON file", path)
-	}
-	return plan, json.Unmarshal(c.Generated[i].Data, &plan)
+	must(t, json.Unmarshal(c.Generated[i].Data, &plan))
+	return plan
 }
 
 // TestStandaloneSizes builds and runs models with an RPC server and standalone: standalone firmware takes less flash
 // and RAM, and no more time. A full run takes larger models, too, and writes the table.
 func TestStandaloneSizes(t *testing.T) {
 	t.Parallel()
-	board, err := boards.Find(aloneBoard, nil)
-	must(t, err)
-	if why := hasCompiler(t, board) + hasEmulator(t, board); why != "" {
-		t.Skip(why)
-	}
 	archives := slices.DeleteFunc(mlftest.Archives(t), func(path string) bool {
 		return !isCompared(path) || !drawn.InFull() && !strings.HasPrefix(mlftest.Name(path), "conv_f32.")
 	})
 	var rows []aloneRow
 	for _, path := range drawn.Of(t, "archives in both kinds of firmware", archives, 1) {
 		t.Run(mlftest.Name(path), func(t *testing.T) {
-			row, err := compareFirmware(t, board, path)
-			if err != nil {
-				t.Fatalf("%v: %s", err, failure.Next(err))
-			}
+			row := compareFirmware(t, path)
 			rows = append(rows, row)
 			row.check(t)
 			t.Log(row)
@@ -633,40 +500,16 @@ func isCompared(path string) bool {
 	return (isTiny(path) || model == "dscnn_i8" || model == "conv_f32") && (variant == "aot_c" || variant == "graph")
 }
 
-func compareFirmware(t *testing.T, board *boards.Board, path string) (aloneRow, error) {
+func compareFirmware(t *testing.T, path string) aloneRow {
 	t.Helper()
-	row := aloneRow{archive: mlftest.Name(path)}
-	c := cache.New(testcache.Dir(), cache.Options{})
-	ctx := testkit.Context(t)
-	spec := project.Spec{Board: board.Name, Model: path}
-	builder := &project.Builder{Host: device.Host{Cache: c}, Jobs: 1}
-	err := row.rpc.run(ctx, trial{board, path}, builder, spec, filepath.Join(t.TempDir(), "p"))
-	if err != nil {
-		return row, fmt.Errorf("with an RPC server: %w", err)
-	}
-	plan, err := planOf(path)
-	if err != nil {
-		return row, err
-	}
-	row.plan = plan
-	p, err := generateAlone(t, &project.Builder{Host: device.Host{Cache: c}, Jobs: 1}, spec)
-	if err != nil {
-		return row, err
-	}
-	f, err := openAlone(t, p)
-	if err != nil {
-		return row, err
-	}
-	defer f.session.Close()
-	i, err := p.Built()
-	if err != nil {
-		return row, err
-	}
+	row := aloneRow{archive: mlftest.Name(path), plan: planOf(t, path)}
+	spec := Spec{Board: aloneBoard, Model: path}
+	row.rpc.run(t, generated(t, spec), path)
+	f := startAlone(t, spec)
 	row.alone.jitter = aloneJitter
-	if err := row.alone.measureImage(p, i); err != nil {
-		return row, err
-	}
-	return row, row.alone.infer(ctx, f.model, path)
+	row.alone.measure(t, f.Project)
+	row.alone.infer(t, f.model, path)
+	return row
 }
 
 // check compares the two kinds of firmware.
@@ -725,50 +568,35 @@ func grouped(n int64) string {
 func TestOwnFirmware(t *testing.T) {
 	t.Parallel()
 	const example = "../examples/own-firmware"
-	for _, tool := range []string{"make", "arm-none-eabi-gcc", "qemu-system-arm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("no %s", tool)
-		}
-	}
-	builder := newBuilder(testcache.Dir(), example)
 	model := mlftest.Path(t, "digits_i8.aot_c")
-	p := generated(t, builder, project.Spec{
-		Board: "own_mps2_an386", Template: example + "/firmware", Model: model,
-	})
-	editFile(t, filepath.Join(p.Dir(), "app", "main.c"), "  (void)num_args;\n", `  if (num_args == 1) {
+	p := generated(t, Spec{Board: "own_mps2_an386", Template: example + "/firmware", Model: model}, newBuilder(example))
+	needBoard(t, p.Board())
+	editFile(t, p.at("app/main.c"), "  (void)num_args;\n", `  if (num_args == 1) {
     beats = *(volatile uint32_t*)0xC0000000U;
   }
   while (num_args == 2) {
   }
 `)
-	runProject(t, t.Context(), p, model)
+	runProject(t, p, model)
 
-	s, err := p.Run(t.Context(), nil, "")
-	must(t, err)
-	defer s.Close(t.Context())
-	beats := func(args ...any) (int64, error) {
-		f, err := s.Function(t.Context(), "app.beats")
-		if err != nil {
-			return 0, err
-		}
-		n, err := f.Call(t.Context(), args...)
-		if err != nil {
-			return 0, err
-		}
-		return n.(int64), nil
-	}
-	first, err := beats()
-	for now := first; now == first && err == nil; {
-		now, err = beats()
-	}
-	must(t, err)
+	s := running(t, p)
+	checkBeats(t, s)
 	must(t, s.SetBudget(t.Context(), 100*time.Millisecond))
 	for n, reason := range []fault.Reason{fault.ReasonHardware, fault.ReasonTimeout} {
-		_, err := beats(make([]any, n+1)...)
-		faultErr := new(fault.Error)
-		if !errors.As(err, &faultErr) || faultErr.Record.Reason != reason || len(faultErr.Frames) == 0 ||
-			faultErr.Frames[0].Function != "app_beats" || filepath.Base(faultErr.Frames[0].File) != "main.c" {
+		_, err := callIn(t, s, "app.beats", make([]any, n+1)...)
+		if f := faultOf(t, err); f.Record.Reason != reason || len(f.Frames) == 0 || f.Frames[0].Function != "app_beats" ||
+			filepath.Base(f.Frames[0].File) != "main.c" {
 			t.Errorf("%d arguments: %v", n+1, err)
 		}
 	}
+}
+
+// checkBeats waits until an example's own code has counted.
+func checkBeats(t *testing.T, s *rpc.Session) {
+	t.Helper()
+	first, err := callIn(t, s, "app.beats")
+	for now := first; now == first && err == nil; {
+		now, err = callIn(t, s, "app.beats")
+	}
+	must(t, err)
 }

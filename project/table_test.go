@@ -1,35 +1,27 @@
-package project_test
+package project
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/moby/sys/atomicwriter"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
-	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -56,7 +48,6 @@ type verdict struct {
 	ram     int64    // bytes of variables, and of the arena that the model takes
 	seconds float64  // of one inference
 	jitter  float64  // seconds by which two equal inferences may differ
-	err     error    // what must not be
 }
 
 // TestBoardsAndArchives runs each archive on each emulated board: its outputs are right, or it is refused with a reason
@@ -64,16 +55,13 @@ type verdict struct {
 // and also writes boards-x-archives.md.
 func TestBoardsAndArchives(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("links to an emulator need POSIX")
-	}
 	var archives []string
 	for _, a := range mlftest.Archives(t) {
 		if !strings.HasPrefix(mlftest.Name(a), "matmul_") { // operators, which are no inference
 			archives = append(archives, a)
 		}
 	}
-	all := chips(t, func(b *boards.Board) bool { return !b.KeepsHostTime() && project.NewEnough(t, b) })
+	all := slices.DeleteFunc(bareBoards(t), func(b *boards.Board) bool { return b.KeepsHostTime() || !isNewEnough(t, b) })
 	var pairs []trial
 	for _, b := range all {
 		for _, a := range archives {
@@ -92,40 +80,26 @@ func TestBoardsAndArchives(t *testing.T) {
 	}
 	results := map[trial]verdict{}
 	var mu sync.Mutex
-	c := cache.New(testcache.Dir(), cache.Options{})
-	skipped := 0
 	t.Run("board", func(t *testing.T) {
 		gate := make(chan struct{}, runtime.NumCPU())
 		for b, trials := range some {
 			t.Run(b.Name, func(t *testing.T) {
-				if why := hasCompiler(t, b) + hasEmulator(t, b); why != "" {
-					skipped++
-					t.Skip(why)
-				}
 				t.Parallel()
 				gate <- struct{}{}
 				defer func() { <-gate }()
 				for _, x := range trials {
-					began := time.Now()
-					v := try(t, x, c)
-					if failure.Of(v.err) == failure.ToolMissing { // a programmer; the rest is there
+					t.Run(mlftest.Name(x.archive), func(t *testing.T) {
+						v := try(t, x)
+						t.Log(v)
 						mu.Lock()
-						skipped++
+						results[x] = v
 						mu.Unlock()
-						t.Skipf("%v: %s", v.err, failure.Next(v.err))
-					}
-					mu.Lock()
-					results[x] = v
-					mu.Unlock()
-					t.Logf("%s on %s: %v, after %v", mlftest.Name(x.archive), b.Name, v, time.Since(began).Round(time.Millisecond))
-					if v.err != nil {
-						t.Errorf("%s on %s: %v", mlftest.Name(x.archive), b.Name, v.err)
-					}
+					})
 				}
 			})
 		}
 	})
-	if !drawn.InFull() || skipped > 0 || t.Failed() {
+	if !drawn.InFull() || len(results) < len(tried) || t.Failed() {
 		return
 	}
 	shown := slices.DeleteFunc(slices.Clone(archives), func(a string) bool { return !isShown(a) })
@@ -144,46 +118,39 @@ func writeReport(t *testing.T, name, text string) {
 	must(t, atomicwriter.WriteFile(filepath.Join(reportFolder, name), []byte(text), 0o644))
 }
 
-// try generates the archive's project for the board and runs it. If the hint names an option, it uses that option.
-func try(t *testing.T, x trial, c *cache.Cache) (v verdict) {
-	ctx := testkit.Context(t)
-	dir, err := os.MkdirTemp(t.TempDir(), "")
-	if err != nil {
-		return verdict{err: err}
-	}
-	defer os.RemoveAll(dir) // hundreds of them would fill a disk
+// try generates the archive's project for the board and runs it. If the error names an option, it uses that option.
+func try(t *testing.T, x trial) (v verdict) {
+	t.Helper()
+	b := newBuilder()
+	b.Jobs = 1
 	for {
 		options, err := boards.ParseOptions(v.options)
-		if err != nil {
-			v.err = err
-			return v
+		must(t, err)
+		p, err := generate(t, Spec{Board: x.board.Name, Model: x.archive, Options: options}, b)
+		if err == nil {
+			err = buildError(t, p)
 		}
-		err = v.run(ctx, x, &project.Builder{Host: device.Host{Cache: c}, Jobs: 1}, project.Spec{
-			Board: x.board.Name, Model: x.archive, Options: options,
-		}, filepath.Join(dir, "p"))
-		var fit *project.FitError
-		if errors.As(err, &fit) && fit.Option != "" && len(v.options) < 4 {
-			v.options = merged(v.options, strings.Fields(fit.Option))
+		if large, ok := errors.AsType[*FitError](err); ok && large.Option != "" && len(v.options) < 4 {
+			v.options = replaced(v.options, strings.Fields(large.Option))
 			continue
 		}
-		v.why, v.err = refusal(x, err)
+		v.why, err = refusal(x, err)
+		must(t, err)
+		if v.why == "" {
+			v.run(t, p, x.archive)
+		}
 		return v
 	}
 }
 
-// merged puts later options in the place of earlier ones of the same name.
-func merged(options, later []string) []string {
+// replaced puts later options in the place of earlier ones of the same name.
+func replaced(options, later []string) []string {
 	all := map[string]string{}
 	for _, o := range slices.Concat(options, later) {
 		name, _, _ := strings.Cut(o, "=")
 		all[name] = o
 	}
-	var list []string
-	for _, o := range all {
-		list = append(list, o)
-	}
-	sort.Strings(list)
-	return list
+	return slices.Sorted(maps.Values(all))
 }
 
 // refusal returns in a few words why an archive was refused. It returns the error itself if it is no refusal, or not
@@ -191,7 +158,7 @@ func merged(options, later []string) []string {
 func refusal(x trial, err error) (why string, bad error) {
 	name := mlftest.Name(x.archive)
 	dsp := hasDSP(x.board)
-	var large *project.FitError
+	var large *FitError
 	switch {
 	case err == nil && strings.HasSuffix(name, "_dsp") && !dsp:
 		return "", errors.New("runs on a core without DSP instructions")
@@ -226,103 +193,39 @@ func hasDSP(b *boards.Board) bool {
 	})
 }
 
-// run takes the archive through generate, build, flash and open to its outputs.
-func (v *verdict) run(ctx context.Context, x trial, b *project.Builder, s project.Spec, dir string) (err error) {
-	p, err := b.Generate(ctx, dir, s)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.Close()) }()
-	i, err := p.Build(ctx)
-	if err != nil {
-		return err
-	}
-	if err := v.measure(p, i); err != nil {
-		return err
-	}
-	session, err := p.Run(ctx, &device.Desk{Programmer: "none"}, "")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, session.Close(ctx)) }()
-	_, m, err := p.Model()
-	if err != nil {
-		return err
-	}
-	e, err := executor.Open(ctx, session, m)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.Close(ctx)) }()
-	return v.infer(ctx, e, x.archive)
-}
-
-func (v *verdict) infer(ctx context.Context, e executor.Executor, archive string) error {
-	in, out := mlftest.Arrays(archive)
-	inputs, err := ndarray.ReadNPZ(in)
-	if err != nil {
-		return err
-	}
-	for _, a := range inputs {
-		if err := e.SetInput(ctx, a.Name, a.Array); err != nil {
-			return err
-		}
-	}
-	if err := e.Run(ctx); err != nil {
-		return err
-	}
-	var got []ndarray.Named
-	for i, o := range e.Outputs() {
-		a, err := e.Output(ctx, i)
-		if err != nil {
-			return err
-		}
-		got = append(got, ndarray.Named{Name: o.Name, Array: a})
-	}
-	want, err := expected(archive, in, out)
-	if err != nil {
-		return err
-	}
-	if d := differs(got, want); d != "" {
-		return errors.New("wrong: " + d)
-	}
-	samples, err := e.Time(ctx, rpc.TimeOptions{Number: 1, Repeat: 2})
-	if err != nil {
-		return err
-	}
-	if v.seconds = samples[0]; len(samples) != 2 || math.Abs(samples[1]-samples[0]) > v.jitter || v.seconds <= 0 {
-		return fmt.Errorf("two equal inferences took %v s", samples)
-	}
-	return nil
-}
-
-// measure returns the memory that the image uses, and the part of the arena that the model takes.
-func (v *verdict) measure(p *project.Project, i *image.Image) error {
-	if err := v.measureImage(p, i); err != nil {
-		return err
-	}
+// run measures the built project of an archive, and runs it.
+func (v *verdict) run(t *testing.T, p *Project, archive string) {
+	t.Helper()
+	v.measure(t, p)
 	a, m, err := p.Model()
-	if err != nil {
-		return err
-	}
-	o, err := p.Board().Settle(p.Options())
-	if err != nil {
-		return err
-	}
-	need, err := fit.NeedOf(p.Board(), a, m, o.PacketBytes)
+	must(t, err)
+	need, err := fit.NeedOf(p.Board(), a, m, int(p.packetBytes()))
+	must(t, err)
 	v.ram += need.Bytes
-	return err
+
+	s := running(t, p)
+	e := opened(t, p, s)
+	v.infer(t, e, archive)
+	must(t, e.Close(t.Context()))
+	must(t, s.Close(t.Context()))
 }
 
-// measureImage returns the memory that the image uses, without arena and stack.
-func (v *verdict) measureImage(p *project.Project, i *image.Image) error {
-	u, err := p.Usage(i)
-	if err != nil {
-		return err
+func (v *verdict) infer(t *testing.T, e executor.Executor, archive string) {
+	t.Helper()
+	checkAnswer(t, e, archive)
+	samples, err := e.Time(testkit.Context(t), rpc.TimeOptions{Number: 1, Repeat: 2})
+	must(t, err)
+	if v.seconds = samples[0]; len(samples) != 2 || math.Abs(samples[1]-samples[0]) > v.jitter || v.seconds <= 0 {
+		t.Errorf("two equal inferences took %v s", samples)
 	}
+}
+
+// measure determines the memory that the image uses, without arena and stack.
+func (v *verdict) measure(t *testing.T, p *Project) {
+	t.Helper()
+	u := usageOf(t, p)
 	v.flash, v.ram = u.FlashAndRAM()
 	v.ram -= u.Arena.Need
-	return nil
 }
 
 func kib(n int64) string {
@@ -332,14 +235,16 @@ func kib(n int64) string {
 	return fmt.Sprintf("%.*f K", map[bool]int{true: 1, false: 0}[n < 100<<10], float64(n)/1024)
 }
 
+// String returns a cell of a table. A mark is for options other than the board's own.
 func (v verdict) String() string {
-	if v.err != nil {
-		return "failed"
-	}
 	if v.why != "" {
 		return v.why
 	}
-	return fmt.Sprintf("%s<br>%s + %s", shortTime(v.seconds), kib(v.flash), kib(v.ram))
+	mark := ""
+	if len(v.options) > 0 {
+		mark = "¹"
+	}
+	return fmt.Sprintf("%s<br>%s + %s%s", shortTime(v.seconds), kib(v.flash), kib(v.ram), mark)
 }
 
 // shortTime formats a time with three significant digits.
@@ -382,72 +287,60 @@ A ¹ marks options other than the board's own, listed below. K is 1,024 bytes.
 // isTiny reports whether an archive is one of MLPerf Tiny's networks, which this repository does not contain.
 func isTiny(archive string) bool { return filepath.Base(filepath.Dir(archive)) == "mlperf_tiny" }
 
-// boardRows returns a table with a row for each board.
-func boardRows(all []*boards.Board, archives []string, results map[trial]verdict) string {
+// table returns a table in Markdown.
+func table(rows [][]string) string {
 	var w strings.Builder
-	w.WriteString("| board |")
-	for _, a := range archives {
-		fmt.Fprintf(&w, " %s |", mlftest.Name(a))
-	}
-	w.WriteString("\n|---|" + strings.Repeat("---|", len(archives)) + "\n")
-	for _, b := range all {
-		fmt.Fprintf(&w, "| %s |", b.Name)
-		for _, a := range archives {
-			v := results[trial{b, a}]
-			fmt.Fprintf(&w, " %s%s |", v, v.mark())
+	for i, row := range rows {
+		fmt.Fprintf(&w, "| %s |\n", strings.Join(row, " | "))
+		if i == 0 {
+			w.WriteString("|" + strings.Repeat("---|", len(row)) + "\n")
 		}
-		w.WriteString("\n")
 	}
 	return w.String()
+}
+
+// boardRows returns a table with a row for each board.
+func boardRows(all []*boards.Board, archives []string, results map[trial]verdict) string {
+	rows := make([][]string, 1+len(all))
+	rows[0] = []string{"board"}
+	for _, a := range archives {
+		rows[0] = append(rows[0], mlftest.Name(a))
+	}
+	for i, b := range all {
+		rows[1+i] = []string{b.Name}
+		for _, a := range archives {
+			rows[1+i] = append(rows[1+i], results[trial{b, a}].String())
+		}
+	}
+	return table(rows)
 }
 
 // archiveRows returns the page with a row for each archive.
 func archiveRows(all []*boards.Board, archives []string, results map[trial]verdict) string {
-	var w strings.Builder
-	w.WriteString(tableIntro)
+	head := []string{"archive"}
+	for _, b := range all {
+		head = append(head, b.Name)
+	}
+	tiny, others := [][]string{head}, [][]string{head}
 	var notes []string
-	section := func(title string, wanted func(string) bool) {
-		fmt.Fprintf(&w, "\n## %s\n\n| archive |", title)
+	for _, a := range archives {
+		row := []string{mlftest.Name(a)}
 		for _, b := range all {
-			fmt.Fprintf(&w, " %s |", b.Name)
+			v := results[trial{b, a}]
+			if row = append(row, v.String()); v.why == "" && len(v.options) > 0 {
+				notes = append(notes, fmt.Sprintf("%s on %s: `OPTIONS=\"%s\"`", row[0], b.Name, strings.Join(v.options, " ")))
+			}
 		}
-		w.WriteString("\n|---|" + strings.Repeat("---|", len(all)) + "\n")
-		for _, a := range archives {
-			if !wanted(a) {
-				continue
-			}
-			fmt.Fprintf(&w, "| %s |", mlftest.Name(a))
-			for _, b := range all {
-				v := results[trial{b, a}]
-				if v.mark() != "" {
-					notes = append(notes, fmt.Sprintf("%s on %s: `OPTIONS=\"%s\"`", mlftest.Name(a), b.Name,
-						strings.Join(v.options, " ")))
-				}
-				fmt.Fprintf(&w, " %s%s |", v, v.mark())
-			}
-			w.WriteString("\n")
+		if isTiny(a) {
+			tiny = append(tiny, row)
+		} else {
+			others = append(others, row)
 		}
 	}
-	section("MLPerf Tiny's reference networks", isTiny)
-	section("Other models", func(a string) bool { return !isTiny(a) })
+	page := tableIntro + "\n## MLPerf Tiny's reference networks\n\n" + table(tiny) +
+		"\n## Other models\n\n" + table(others)
 	if len(notes) > 0 {
-		w.WriteString("\n¹ " + strings.Join(notes, "; ") + "\n")
+		page += "\n¹ " + strings.Join(notes, "; ") + "\n"
 	}
-	return w.String()
-}
-
-// mark returns the mark of a result with other options than the board's own.
-func (v verdict) mark() string {
-	if v.why == "" && len(v.options) > 0 {
-		return "¹"
-	}
-	return ""
-}
-
-// expected returns TVM's results, or the test's own computation if TVM has none.
-func expected(archive, in, out string) ([]ndarray.Named, error) {
-	if out != "" {
-		return ndarray.ReadNPZ(out)
-	}
-	return convolved(archive, in)
+	return page
 }

@@ -1,8 +1,6 @@
 package project
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -14,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -63,44 +59,48 @@ const outsideTemplate = `{"doc": "outside", "build": ["sh", "build.sh", "{jobs}"
 func TestFirmwareFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, "module", "app", "main.c"), "int main(void) { return 0; }\n")
-	template := func(folder string) *templatefile.Template {
-		text := strings.Replace(outsideTemplate, `"inputs"`, `"firmware": "`+folder+`", "inputs"`, 1)
-		writeFile(t, filepath.Join(dir, templatefile.TemplateFile), text)
-		found, err := templatefile.Find(dir+"/", nil)
-		if err != nil && failure.Of(err) != failure.Config {
-			t.Errorf("%s: class %v", folder, failure.Of(err))
-		}
-		if err != nil {
-			return nil
-		}
-		return found
+	writeIn(t, dir, "module/app/main.c", "int main(void) { return 0; }\n")
+	find := func(folder string) (*templatefile.Template, error) {
+		return findWith(t, dir, `"firmware": "`+folder+`"`)
 	}
 	common, err := fs.Glob(templates.FS, commonFolder+"/*.[ch]")
 	must(t, err)
 	if len(common) < 5 || !slices.Contains(common, commonFolder+"/port.h") {
 		t.Fatalf("the common C is %q", common)
 	}
+	found, err := find("module/app")
+	must(t, err)
+	want := map[string]string{}
+	for _, name := range common {
+		want["module/app/"+path.Base(name)] = readFile(t, "../templates/"+name)
+	}
+	want["module/app/main.c"] = "int main(void) { return 0; }\n"
+	checkPlanned(t, found, want)
+	for _, folder := range []string{"..", "/src", "a/../b", ".", ".boardsmith.stage", "project.json/x"} {
+		_, err := find(folder)
+		wantError(t, err, failure.Config)
+	}
+}
+
+// findWith returns outsideTemplate with more fields, in a folder.
+func findWith(t *testing.T, dir, fields string) (*templatefile.Template, error) {
+	t.Helper()
+	writeIn(t, dir, templatefile.TemplateFile, strings.Replace(outsideTemplate, `"inputs"`, fields+`, "inputs"`, 1))
+	return templatefile.Find(dir+"/", nil)
+}
+
+// checkPlanned compares files that a project of a template would have.
+func checkPlanned(t *testing.T, of *templatefile.Template, want map[string]string) {
+	t.Helper()
 	a, err := mlf.Open(mlftest.Tiny(t, nil))
 	must(t, err)
 	b := findBoard(t, "host")
 	b.Sources = nil
-	pl := &plan{board: b, template: template("module/app"), archive: a, model: a.Models[0], files: map[string]planned{}}
+	pl := &plan{board: b, template: of, archive: a, model: a.Models[0], files: map[string]planned{}}
 	must(t, pl.add())
-	for _, name := range common {
-		want, err := fs.ReadFile(templates.FS, name)
-		must(t, err)
-		got, err := pl.files["module/app/"+path.Base(name)].read()
-		if path.Base(name) == "main.c" {
-			want = []byte("int main(void) { return 0; }\n")
-		}
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s is another file in the project (%v)", name, err)
-		}
-	}
-	for _, folder := range []string{"..", "/src", "a/../b", ".", ".boardsmith.stage", "project.json/x"} {
-		if template(folder) != nil {
-			t.Errorf("the folder %q is taken", folder)
+	for name, text := range want {
+		if got, err := pl.files[name].read(); err != nil || string(got) != text {
+			t.Errorf("%s is %q (%v)", name, got, err)
 		}
 	}
 }
@@ -110,32 +110,18 @@ func TestCopies(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writeIn(t, dir, "module/os/server.c", "int mine;\n")
-	find := func(copies string) (*templatefile.Template, error) {
-		writeIn(t, dir, templatefile.TemplateFile, strings.Replace(outsideTemplate, `"inputs"`, `"copies": {`+copies+`}, "inputs"`, 1))
-		return templatefile.Find(dir+"/", nil)
-	}
-	found, err := find(`"module": "zephyr/boardsmith"`)
+	found, err := findWith(t, dir, `"copies": {"module": "zephyr/boardsmith"}`)
 	must(t, err)
-	a, err := mlf.Open(mlftest.Tiny(t, nil))
-	must(t, err)
-	b := findBoard(t, "host")
-	b.Sources = nil
-	pl := &plan{board: b, template: found, archive: a, model: a.Models[0], files: map[string]planned{}}
-	must(t, pl.add())
-	shipped, err := fs.ReadFile(templates.FS, "zephyr/boardsmith/os/start.c")
-	must(t, err)
-	for name, want := range map[string]string{"module/os/start.c": string(shipped), "module/os/server.c": "int mine;\n"} {
-		if got, err := pl.files[name].read(); err != nil || string(got) != want {
-			t.Errorf("%s is %q (%v)", name, got, err)
-		}
-	}
+	checkPlanned(t, found, map[string]string{
+		"module/os/start.c":  readFile(t, "../templates/zephyr/boardsmith/os/start.c"),
+		"module/os/server.c": "int mine;\n",
+	})
 	for _, copies := range []string{
 		`"..": "zephyr/boardsmith"`, `"project.json": "zephyr/boardsmith"`, `"a": "zephyr"`, `"a": "zephyr/../baremetal"`,
 		`"a": "zephyr/nothing"`, `"a": "zephyr/prj.conf"`, `"a": "zephir/boardsmith"`,
 	} {
-		if _, err := find(copies); failure.Of(err) != failure.Config {
-			t.Errorf("%s: %v", copies, err)
-		}
+		_, err := findWith(t, dir, `"copies": {`+copies+`}`)
+		wantError(t, err, failure.Config)
 	}
 }
 
@@ -158,8 +144,8 @@ func TestTemplateUnreadable(t *testing.T) {
 	writeIn(t, dir, "src/main.c", "int main(void) { return 0; }\n")
 	pl := &plan{files: map[string]planned{}}
 	err := pl.addTree(unreadableFolder{os.DirFS(dir)}, "", func(string) bool { return true })
-	if !errors.Is(err, errUnreadable) || failure.Of(err) != failure.Config {
-		t.Errorf("%v, class %s", err, failure.Of(err))
+	if wantError(t, err, failure.Config); !errors.Is(err, errUnreadable) {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -186,8 +172,7 @@ func TestTemplateLinks(t *testing.T) {
 		pl := &plan{files: map[string]planned{}}
 		err := pl.addTree(os.DirFS(dir), "to", func(name string) bool { return name == "link.c" || name == ".#a.c" })
 		if want != nil {
-			if !errors.Is(err, want) || failure.Of(err) != failure.Config || failure.Next(err) == "" ||
-				!strings.Contains(err.Error(), filepath.Join(dir, "link.c")) {
+			if wantAdvice(t, err, failure.Config, filepath.Join(dir, "link.c")); !errors.Is(err, want) {
 				t.Errorf("to %s: %v, want %v", link, err, want)
 			}
 			continue
@@ -205,11 +190,7 @@ func gitIn(t *testing.T, dir string, args ...string) string {
 	cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.org"},
 		args...)...)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %s: %v\n%s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(output(t, cmd))
 }
 
 func commitAll(t *testing.T, dir string) string {
@@ -222,9 +203,7 @@ func commitAll(t *testing.T, dir string) string {
 // kiln makes a small template of that name in a folder, and returns the path of a board file for it.
 func kiln(t *testing.T, dir string) (board string) {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	need(t, "git")
 	putFiles(t, dir, map[string]string{
 		templatefile.TemplateFile: `{"doc": "kiln", "build": ["sh", "build.sh"], "inputs": ["build.sh", "src"],
 			"generate": [], "tools": [], "options": [], "elf": "out/kiln.elf",
@@ -233,8 +212,8 @@ func kiln(t *testing.T, dir string) (board string) {
 		"src/kiln.c": "int main(void) { return 1; }\n",
 	})
 	board = filepath.Join(t.TempDir(), "boards", "kiln_host.json")
-	putFiles(t, filepath.Dir(board), map[string]string{"kiln_host.json": `{"doc": "mine", "inherits": "cpu/native",
-		"templates": ["kiln"], "link": {"kind": "process"}, "flash": {"programmer": "none"}}`})
+	writeFile(t, board, `{"doc": "mine", "inherits": "cpu/native", "templates": ["kiln"], "link": {"kind": "process"},
+		"flash": {"programmer": "none"}}`)
 	return board
 }
 
@@ -259,32 +238,26 @@ func TestOwnTemplateFails(t *testing.T) {
 		},
 		{"src/kiln.c", "#include \"end.h\"\n", ":", "In file included from ", " sh -c : && "},
 	} {
-		home := filepath.Join(t.TempDir(), "a folder")
-		board := kiln(t, filepath.Join(home, "kiln"))
-		putFiles(t, filepath.Join(home, "kiln"), map[string]string{
+		dir := filepath.Join(t.TempDir(), "a folder", "kiln")
+		board := kiln(t, dir)
+		putFiles(t, dir, map[string]string{
 			templatefile.TemplateFile: `{"doc": "kiln", "prepare": [["sh", "-c", "` + c.prepare + `"]], "build": ["sh", "build.sh"],
 				"inputs": ["!tools"], "generate": [], "tools": [], "options": [], "elf": "out/kiln.elf", "map": "out/kiln.map"}`,
 			"tools/generate.sh": "", "hal/hal.h": "", "src/end.h": "int x = y;\n", c.file: c.text,
 		})
-		p, err := (&Builder{Host: device.Host{Cache: cache.New(filepath.Join(home, "cache"), cache.Options{})}}).Generate(
-			t.Context(), filepath.Join(home, "p"), Spec{
-				Board: board, Template: filepath.Join(home, "kiln"), Model: mlftest.Tiny(t, nil),
-			})
-		must(t, err)
-		_, err = p.Build(t.Context())
-		wantError(t, err, "", c.want, c.next)
-		must(t, p.Close())
+		p := generatedIn(t, filepath.Join(t.TempDir(), "a folder", "p"), Spec{Board: board, Template: dir}, freshBuilder(t))
+		wantError(t, buildError(t, p), "", c.want, c.next)
 	}
 }
 
 func originOf(t *testing.T, p *Project) projectfile.Origin {
 	t.Helper()
-	data := readFile(t, filepath.Join(p.Dir(), templatefile.StateFile))
-	var s struct {
-		Template struct{ Origin projectfile.Origin }
+	s, err := projectfile.Read(p.Dir())
+	must(t, err)
+	if s.Template.Origin == nil {
+		return projectfile.Origin{}
 	}
-	must(t, json.Unmarshal(data, &s))
-	return s.Template.Origin
+	return *s.Template.Origin
 }
 
 // TestTemplateFromGit: project.json has the commit of a template that a URL and a branch name.
@@ -293,10 +266,9 @@ func TestTemplateFromGit(t *testing.T) {
 	repository := filepath.Join(t.TempDir(), "repository")
 	board := kiln(t, filepath.Join(repository, "templates", "kiln"))
 	gitIn(t, repository, "init", "-q", "-b", "main")
-	e, url := testEnv(), "file://"+repository+"//templates/kiln@main"
-	e.Cache = newCache(t)
+	url := "file://" + repository + "//templates/kiln@main"
 	want := projectfile.Origin{URL: url, Commit: commitAll(t, repository)}
-	p := generated(t, Spec{Board: board, Template: url}, e)
+	p := generated(t, Spec{Board: board, Template: url}, freshBuilder(t))
 	if got := originOf(t, p); got != want || p.Template() != "kiln" || p.TemplateFrom() != url {
 		t.Errorf("%+v, %s, %s", got, p.Template(), p.TemplateFrom())
 	}
@@ -316,26 +288,18 @@ func TestTemplateInWorkTree(t *testing.T) {
 	}
 	gitIn(t, dir, "init", "-q")
 	commit := commitAll(t, dir)
-	for _, c := range []struct {
-		name    string
-		change  func()
-		commit  func() string
-		changed bool
-	}{
-		{"clean", func() {}, func() string { return commit }, false},
-		{
-			"dirty", func() { putFiles(t, dir, map[string]string{"src/kiln.c": "int main(void) { return 2; }\n"}) },
-			func() string { return commit }, true,
-		},
-		{"committed", func() { commitAll(t, dir) }, func() string { return gitIn(t, dir, "rev-parse", "HEAD") }, false},
-	} {
-		c.change()
+	check := func(changed bool) {
+		t.Helper()
 		must(t, p.Generate(t.Context(), spec))
-		got := originOf(t, p)
-		if got.Commit != c.commit() || (got.Changed != "") != c.changed || got.URL != "" {
-			t.Errorf("%s: %+v", c.name, got)
+		if got := originOf(t, p); got.Commit != commit || (got.Changed != "") != changed || got.URL != "" {
+			t.Errorf("%+v", got)
 		}
 	}
+	check(false)
+	writeIn(t, dir, "src/kiln.c", "int main(void) { return 2; }\n")
+	check(true)
+	commit = commitAll(t, dir)
+	check(false)
 	if p.TemplateFrom() != dir {
 		t.Error(p.TemplateFrom())
 	}
@@ -346,9 +310,6 @@ func TestTemplateWithoutCache(t *testing.T) {
 	for _, name := range []string{"BOARDSMITH_HOME", "XDG_CACHE_HOME", "HOME", "LocalAppData"} {
 		t.Setenv(name, "")
 	}
-	_, err := (&Builder{}).Generate(t.Context(), filepath.Join(t.TempDir(), "p"),
-		Spec{Board: "host", Template: "file:///nowhere@main", Model: mlftest.Tiny(t, nil)})
-	if err == nil || !strings.Contains(err.Error(), "no cache folder") || failure.Next(err) == "" {
-		t.Errorf("%v; %s", err, failure.Next(err))
-	}
+	_, err := generate(t, Spec{Template: "file:///nowhere@main"}, &Builder{})
+	wantAdvice(t, err, "", "no cache folder")
 }

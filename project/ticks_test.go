@@ -1,7 +1,6 @@
 package project
 
 import (
-	"context"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -30,37 +28,26 @@ func someOf(t *testing.T, these ...string) []string {
 	return drawn.Of(t, "boards of "+t.Name(), these, 1)
 }
 
-// ticksOf builds the operator for the board and returns how to time it on one started anew.
-func ticksOf(t *testing.T, board, operator string) func() ([]float64, error) {
+// ticksOf builds firmware with a delay for the board, and returns how to time it on one started anew.
+func ticksOf(t *testing.T, board string) func() []float64 {
 	t.Helper()
-	needBoardTools(t, board, nil)
-	p := generated(t, Spec{Board: board, Model: mlftest.Operator(t, operator)})
-	image := built(t, p)
-	b := findBoard(t, board)
-	return func() ([]float64, error) {
-		d, err := attach(t.Context(), b, "", testEnv())
+	image := built(t, generated(t, Spec{Board: board, Model: withDelay(t, "150000", "", "")}))
+	return func() []float64 {
+		s, end, err := openImage(t, findBoard(t, board), image)
 		must(t, err)
-		defer d.Close()
-		_, err = d.Flash(t.Context(), image)
-		must(t, err)
-		s, err := d.Open(t.Context(), image)
-		must(t, err)
-		defer s.Close(context.Background())
+		defer end()
 		lib, err := s.SystemLib(t.Context())
 		must(t, err)
-		dtype := ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}
-		in, err := s.Empty(t.Context(), dtype, []int64{4})
+		times, err := lib.Time(t.Context(), "twice", rpc.TimeOptions{Number: 3, Repeat: 4}, tensor(t, s), tensor(t, s))
 		must(t, err)
-		out, err := s.Empty(t.Context(), dtype, []int64{4})
-		must(t, err)
-		return lib.Time(t.Context(), "twice", rpc.TimeOptions{Number: 3, Repeat: 4}, in, out)
+		return times
 	}
 }
 
-// withDelay is the operator with a loop of n rounds, in which interrupts are masked or not.
-func withDelay(n, mask, unmask string) string {
-	delay := mask + "for (volatile int32_t q = 0; q < " + n + "; q++) {}" + unmask
-	return strings.Replace(mlftest.TinyOperator, "return 0;", delay+"return 0;", 1)
+// withDelay writes an archive whose operator has a loop of n rounds, in which interrupts are masked or not.
+func withDelay(t *testing.T, n, mask, unmask string) string {
+	t.Helper()
+	return mlftest.Edited(t, "return 0;", mask+"for (volatile int32_t q = 0; q < "+n+"; q++) {}"+unmask+"return 0;")
 }
 
 // TestTimesAreEqual times a function that takes a few ticks on emulators started one after the other.
@@ -68,16 +55,13 @@ func TestTimesAreEqual(t *testing.T) {
 	t.Parallel()
 	for _, board := range someOf(t, "microbit", "mps2_an521", "qemu_riscv32") {
 		t.Run(board, func(t *testing.T) {
-			measure := ticksOf(t, board, withDelay("150000", "", ""))
-			want, err := measure()
-			must(t, err)
+			measure := ticksOf(t, board)
+			want := measure()
 			if want[0] < 0.001 || slices.Max(want) != slices.Min(want) {
 				t.Errorf("not all of one run are equal, or too short: %v", want)
 			}
 			for range 4 {
-				got, err := measure()
-				must(t, err)
-				if !slices.Equal(got, want) {
+				if got := measure(); !slices.Equal(got, want) {
 					t.Errorf("got %v, before %v", got, want)
 				}
 			}
@@ -90,12 +74,9 @@ func TestTimesAreEqual(t *testing.T) {
 func TestClockTree(t *testing.T) {
 	t.Parallel()
 	const fixed, tree = "mps2_an386", "b_l475e_iot01a" // Cortex-M4, both
-	needBoardTools(t, tree, nil)
-	operator := withDelay("150000", "", "")
 	var mean [2]float64
 	for i, board := range []string{fixed, tree} {
-		got, err := ticksOf(t, board, operator)()
-		must(t, err)
+		got := ticksOf(t, board)()
 		mean[i] = (got[0] + got[1] + got[2] + got[3]) / 4
 	}
 	if ratio := mean[1] / mean[0]; ratio < 0.999 || ratio > 1.001 {
@@ -113,19 +94,10 @@ var masks = map[string][2]string{
 // so. It returns a function that times it.
 func delayOf(t *testing.T, board string) func(rounds int, masked bool) (float64, error) {
 	t.Helper()
-	needBoardTools(t, board, nil)
-	b := findBoard(t, board)
-	mask := masks[b.ELF.Machine]
-	operator := withDelay("in[0]", "if (in[1] != 0) {"+mask[0]+"}", "if (in[1] != 0) {"+mask[1]+"}")
-	p := generated(t, Spec{Board: board, Model: mlftest.Operator(t, operator)})
-	s := running(t, p)
-	lib, err := s.SystemLib(t.Context())
-	must(t, err)
-	dtype := ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}
-	in, err := s.Empty(t.Context(), dtype, []int64{4})
-	must(t, err)
-	out, err := s.Empty(t.Context(), dtype, []int64{4})
-	must(t, err)
+	mask := masks[findBoard(t, board).ELF.Machine]
+	model := withDelay(t, "in[0]", "if (in[1] != 0) {"+mask[0]+"}", "if (in[1] != 0) {"+mask[1]+"}")
+	s, lib := started(t, generated(t, Spec{Board: board, Model: model}), "flash")
+	in, out := tensor(t, s), tensor(t, s)
 	return func(rounds int, masked bool) (float64, error) {
 		data := make([]byte, 16)
 		binary.LittleEndian.PutUint32(data, uint32(rounds))

@@ -11,7 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -116,21 +116,17 @@ func tvmPython(t *testing.T) string {
 	if python == "" {
 		t.Skip(tvmVariable + " names no Python that has TVM with its micro part")
 	}
-	if said, err := exec.CommandContext(t.Context(), python, "-c",
-		"import tvm.micro; tvm.micro.Session").CombinedOutput(); err != nil {
-		t.Fatalf("%s=%s has no TVM with its micro part: %v\n%s", tvmVariable, python, err, said)
-	}
+	output(t, exec.CommandContext(t.Context(), python, "-c", "import tvm.micro; tvm.micro.Session"))
 	return python
 }
 
 // linkTo builds firmware, starts it and returns the bare link to it.
 func linkTo(t *testing.T, s Spec) transport.Link {
 	t.Helper()
-	needBoardTools(t, s.Board, nil)
-	b, err := boards.Find(s.Board, nil)
-	must(t, err)
+	b := findBoard(t, s.Board)
+	needBoard(t, b)
 	i := built(t, generated(t, s))
-	d, err := attach(t.Context(), b, "", testEnv())
+	d, err := newDesk().Attach(t.Context(), b, "")
 	must(t, err)
 	t.Cleanup(func() { must(t, d.Close()) })
 	link, err := d.Link(t.Context(), i)
@@ -184,46 +180,30 @@ func (l linkEnd) Write(p []byte) (int, error) {
 func TestPipesAreRefused(t *testing.T) {
 	t.Parallel()
 	p := generated(t, Spec{})
-	dir := p.Dir()
-	source := filepath.Join(dir, "src", "main.c")
-	must(t, os.Remove(source))
-	must(t, syscall.Mkfifo(source, 0o644))
+	must(t, os.Remove(p.at("src/main.c")))
+	must(t, syscall.Mkfifo(p.at("src/main.c"), 0o644))
 	pipe := filepath.Join(t.TempDir(), "project.json")
 	must(t, syscall.Mkfifo(pipe, 0o644))
 
-	for what, do := range map[string]func() error{
-		"a model": func() error {
-			_, err := generate(t, Spec{Model: pipe})
-			return err
-		},
-		"desk.json":    func() error { _, err := device.ReadDeskFile(pipe); return err },
-		"project.json": func() error { _, err := load(filepath.Dir(pipe), testEnv()); return err },
-	} {
-		ended := make(chan error, 1)
-		go func() { ended <- do() }()
+	inTime := func(what string, do func()) {
+		ended := make(chan struct{})
+		go func() { defer close(ended); do() }()
 		select {
-		case err := <-ended:
-			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "it is not a file") {
-				t.Errorf("%s: %v", what, err)
-			}
+		case <-ended:
 		case <-testkit.Context(t).Done():
 			t.Errorf("%s: it waits for the pipe", what)
 		}
 	}
-	ended := make(chan []string, 1)
-	go func() {
-		edited, err := p.Edited()
-		if err != nil {
-			t.Error(err)
-		}
-		ended <- edited
-	}()
-	select {
-	case edited := <-ended:
-		if len(edited) != 1 || edited[0] != "src/main.c" {
-			t.Errorf("edited: %v", edited)
-		}
-	case <-testkit.Context(t).Done():
-		t.Error("a file of the project that is a pipe: it waits for it")
+	for what, do := range map[string]func() error{
+		"a model":      func() error { return last(generate(t, Spec{Model: pipe})) },
+		"desk.json":    func() error { return last(device.ReadDeskFile(pipe)) },
+		"project.json": func() error { return last(newBuilder().Open(filepath.Dir(pipe))) },
+	} {
+		inTime(what, func() { wantError(t, do(), failure.Config, "it is not a file") })
 	}
+	inTime("a source", func() {
+		if edited, err := p.Edited(); err != nil || !slices.Equal(edited, []string{"src/main.c"}) {
+			t.Errorf("edited: %v, %v", edited, err)
+		}
+	})
 }

@@ -1,9 +1,8 @@
-package project_test
+package project
 
 import (
-	"context"
 	"debug/elf"
-	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -15,28 +14,14 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/firmware"
-	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/project/templatecheck"
 	"github.com/boardsmith/boardsmith/rpc/fault"
-)
-
-var (
-	must      = testkit.Must
-	writeFile = testkit.WriteFile
-	putFiles  = testkit.WriteFiles
-	readFile  = testkit.ReadFile
-	editFile  = testkit.EditFile
-	wantError = testkit.WantError
 )
 
 // TestZephyr builds for an emulated board with the Zephyr in $ZEPHYR_BASE, and runs the image: the outputs are right, a
@@ -44,65 +29,54 @@ var (
 // known.
 func TestZephyr(t *testing.T) {
 	t.Parallel()
-	project.NeedZephyr(t, "qemu-system-arm")
-	store := t.TempDir()
-	builder := newBuilder(store)
-	ctx := testkit.Context(t)
+	needZephyr(t, "qemu-system-arm")
+	store, b := t.TempDir(), newBuilder()
+	b.Cache = cache.New(store, cache.Options{})
 	archive := mlftest.Path(t, "add.aot_packed")
-	spec := project.Spec{Board: "zephyr/mps2_an385", Model: archive, Options: boards.Options{ArenaKiB: 64}}
-	p := generated(t, builder, spec)
-	first, err := p.Build(ctx)
-	must(t, err)
+	p := generated(t, Spec{Board: "zephyr/mps2_an385", Model: archive, Options: boards.Options{ArenaKiB: 64}}, b)
+	first := built(t, p)
 	checkZephyrParts(t, p)
-	runProject(t, ctx, p, archive)
-	if again, err := p.Build(ctx); err != nil || !again.UpToDate || again.Digest != first.Digest {
-		t.Errorf("without a change: %+v, %v", again, err)
+	runProject(t, p, archive)
+	if again := built(t, p); !again.UpToDate || again.Digest != first.Digest {
+		t.Errorf("without a change: %+v", again)
 	}
 
-	operator := filepath.Join(p.Dir(), "model", "codegen", "host", "src", "add_lib2.c")
-	source := readFile(t, operator)
-	changed := strings.Replace(string(source), "+ ((int8_t*)p1_1)", "- ((int8_t*)p1_1)", 1)
-	writeFile(t, operator, changed)
+	editFile(t, p.at("model/codegen/host/src/add_lib2.c"), "+ ((int8_t*)p1_1)", "- ((int8_t*)p1_1)")
 	before := time.Now()
-	second, err := p.Build(ctx)
-	must(t, err)
+	second := built(t, p)
 	if second.UpToDate || second.BuildID == first.BuildID {
 		t.Errorf("another operator, but image %s", second.ID())
 	}
-	want := []string{"add_lib2.c.obj"}
-	if got := objectsSince(t, filepath.Join(store, "kept"), before); !slices.Equal(got, want) {
-		t.Errorf("a changed operator compiles %v of the project, want %v", got, want)
+	got := slices.DeleteFunc(objectsSince(t, filepath.Join(store, "kept"), before), func(name string) bool {
+		return !strings.Contains(name, "/modules/boardsmith/")
+	})
+	if len(got) != 1 || path.Base(got[0]) != "add_lib2.c.obj" {
+		t.Errorf("a changed operator compiles %v of the project", got)
 	}
-	checkDifference(t, ctx, p, archive)
+	checkDifference(t, p, archive)
 }
 
-// objectsSince lists the module's objects below a folder that are younger than a time.
+// objectsSince lists the objects below a folder that are younger than a time.
 func objectsSince(t *testing.T, dir string, since time.Time) (names []string) {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		module := strings.Contains(filepath.ToSlash(path), "/modules/boardsmith/")
-		if err != nil || !module || filepath.Ext(path) != ".obj" {
+	must(t, fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || path.Ext(name) != ".obj" {
 			return err
 		}
 		info, err := d.Info()
 		if err == nil && info.ModTime().After(since) {
-			names = append(names, d.Name())
+			names = append(names, name)
 		}
 		return err
-	})
-	must(t, err)
-	slices.Sort(names)
+	}))
 	return names
 }
 
 // checkZephyrParts holds the image to the parts that it must have. The board has 4 MiB of each memory; an image of an
 // operator may take 23 KiB of flash, and 6.25 KiB of RAM besides the arena, its stack of 2.25 KiB among them.
-func checkZephyrParts(t *testing.T, p *project.Project) {
+func checkZephyrParts(t *testing.T, p *Project) {
 	t.Helper()
-	i, err := p.Built()
-	must(t, err)
-	u, err := p.Usage(i)
-	must(t, err)
+	u := usageOf(t, p)
 	if len(u.Regions) != 2 || u.Regions[0].Name != "flash" || u.Regions[1].Name != "ram" {
 		t.Fatalf("regions %+v", u.Regions)
 	}
@@ -128,15 +102,8 @@ func checkZephyrParts(t *testing.T, p *project.Project) {
 }
 
 // checkDifference runs the changed operator, which subtracts.
-func checkDifference(t *testing.T, ctx context.Context, p *project.Project, archive string) {
+func checkDifference(t *testing.T, p *Project, archive string) {
 	t.Helper()
-	s, err := p.Run(ctx, nil, "")
-	must(t, err)
-	defer s.Close(ctx)
-	_, m, err := p.Model()
-	must(t, err)
-	e, err := executor.Open(ctx, s, m)
-	must(t, err)
 	inputs, _ := mlftest.Arrays(archive)
 	given := arraysOf(t, inputs)
 	want, err := ndarray.New(given[0].DType, given[0].Shape...)
@@ -144,45 +111,34 @@ func checkDifference(t *testing.T, ctx context.Context, p *project.Project, arch
 	for i := range want.Data {
 		want.Data[i] = given[0].Data[i] - given[1].Data[i]
 	}
-	compare(t, answer(t, ctx, e, inputs), []ndarray.Named{{Name: "output0", Array: want}})
+	compare(t, answer(t, opened(t, p, running(t, p)), given...), []ndarray.Named{{Name: "output0", Array: want}})
 }
 
-// localZephyr returns a project for mps2_an385 with a cache of its own, and a function that writes its settings.
-func localZephyr(t *testing.T, ctx context.Context) (p *project.Project, write func(name, text string)) {
+// localZephyr returns a project for mps2_an385 with a cache of its own, its model's archive, and a function that writes
+// its settings.
+func localZephyr(t *testing.T) (p *Project, archive string, write func(name, text string)) {
 	t.Helper()
-	builder := newBuilder(t.TempDir())
-	spec := project.Spec{Board: "zephyr/mps2_an385", Model: mlftest.Path(t, "digits_i8.aot_packed")}
-	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
-	must(t, err)
-	t.Cleanup(func() { p.Close() })
-	return p, func(name, text string) {
-		t.Helper()
-		path := filepath.Join(p.Dir(), "local", name)
-		writeFile(t, path, text)
-	}
+	archive = mlftest.Path(t, "digits_i8.aot_packed")
+	p = generated(t, Spec{Board: "zephyr/mps2_an385", Model: archive}, freshBuilder(t))
+	return p, archive, func(name, text string) { writeFile(t, p.at("local/"+name), text) }
 }
 
 // TestZephyrSendByInterrupt runs firmware whose UART's interrupt sends, as it does on USB, which no emulated board has.
 func TestZephyrSendByInterrupt(t *testing.T) {
 	t.Parallel()
-	project.NeedFullZephyr(t, "qemu-system-arm")
-	ctx := testkit.Context(t)
-	p, write := localZephyr(t, ctx)
+	needFullZephyr(t, "qemu-system-arm")
+	p, archive, write := localZephyr(t)
 	write("local.conf", "CONFIG_BOARDSMITH_SEND_BY_INTERRUPT=y\n")
-	_, err := p.Build(ctx)
-	must(t, err)
-	runProject(t, ctx, p, mlftest.Path(t, "digits_i8.aot_packed"))
+	runProject(t, p, archive)
 }
 
 // TestZephyrLocal: settings that cannot work are explained, the others apply, and a setting that is removed, which
 // CMake remembers, is in no later image.
 func TestZephyrLocal(t *testing.T) {
 	t.Parallel()
-	project.NeedFullZephyr(t)
-	ctx := testkit.Context(t)
-	p, write := localZephyr(t, ctx)
-	first, err := p.Build(ctx)
-	must(t, err)
+	needFullZephyr(t)
+	p, archive, write := localZephyr(t)
+	first := built(t, p)
 	const uart1 = "/ { chosen { boardsmith,uart = &uart1; }; };\n"
 	for _, c := range []struct{ name, text, want string }{
 		{"local.cmake", "set(BOARDSMITH_LINK wire)\n", "BOARDSMITH_LINK is wire: it is rtt, usb, or"},
@@ -193,52 +149,38 @@ func TestZephyrLocal(t *testing.T) {
 		{"local.cmake", "set(CONFIG_BOARDSMITH_RING_BYTES 1024 CACHE STRING \"\")\n", ""},
 	} {
 		write(c.name, c.text)
-		switch image, err := p.Build(ctx); {
-		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-			t.Errorf("%s: %v", c.text, err)
-		case c.want == "" && err != nil:
-			t.Errorf("%s: %v", c.text, err)
-		case c.want == "" && image.Digest == first.Digest:
+		if c.want != "" {
+			wantError(t, buildError(t, p), "", c.want)
+		} else if built(t, p).Digest == first.Digest {
 			t.Errorf("%s: the same image", c.text)
 		}
 		write(c.name, "")
 	}
 	t.Run("too large an arena", func(t *testing.T) {
-		builder := newBuilder(t.TempDir())
-		spec := project.Spec{Board: "zephyr/mps2_an385", Model: mlftest.Path(t, "digits_i8.aot_packed")}
+		b, spec := freshBuilder(t), Spec{Board: "zephyr/mps2_an385", Model: archive}
 		for _, spec.Options.ArenaKiB = range []int{4090, 5000} { // of 4096 KiB
-			p := generated(t, builder, spec)
-			_, err = p.Build(ctx)
-			wantError(t, err, failure.DoesNotFit, "arena_kib=40")
+			wantError(t, buildError(t, generated(t, spec, b)), failure.DoesNotFit, "arena_kib=40")
 		}
 	})
 	t.Run("user mode", func(t *testing.T) {
-		if _, err := exec.LookPath("gperf"); err != nil {
-			t.Skip("no gperf, which Zephyr needs for CONFIG_USERSPACE: apt-get install gperf")
-		}
+		need(t, "gperf")
 		write("local.conf", "CONFIG_USERSPACE=y\n")
-		_, err := p.Build(ctx)
-		must(t, err)
-		runProject(t, ctx, p, mlftest.Path(t, "digits_i8.aot_packed"))
+		runProject(t, p, archive)
 	})
 	write("local.conf", "")
 	write("dts/bindings/mine.yaml",
 		"description: a test\ncompatible: mine\nproperties: {n: {type: int, required: true}}\n")
 	write("local.overlay", "/ { mine { compatible = \"mine\"; }; };\n")
 	write("local.cmake", "list(APPEND DTS_ROOT \"${CMAKE_CURRENT_SOURCE_DIR}/local\")\n")
-	_, err = p.Build(ctx)
-	wantError(t, err, "", "'n' is marked as required")
+	wantError(t, buildError(t, p), "", "'n' is marked as required")
 	write("local.overlay", "")
 	// A comment makes it another input, so that this is built and not taken from the image cache.
 	write("local.cmake", "# none\n")
-	last, err := p.Build(ctx)
-	must(t, err)
-	if first.Size != last.Size {
+	if last := built(t, p); first.Size != last.Size {
 		t.Errorf("%d bytes, %d at first", last.Size, first.Size)
 	}
-	config, err := os.ReadFile(filepath.Join(p.Dir(), "build/app/zephyr/.config"))
-	if err != nil || !strings.Contains(string(config), "CONFIG_BOARDSMITH_RING_BYTES=256\n") {
-		t.Errorf("the setting stayed: %v", err)
+	if config := readFile(t, p.at("build/app/zephyr/.config")); !strings.Contains(config, "BOARDSMITH_RING_BYTES=256\n") {
+		t.Error("the setting stayed")
 	}
 }
 
@@ -247,8 +189,7 @@ func TestZephyrLocal(t *testing.T) {
 // emulated board and on Zephyr's native board.
 func TestZephyrStandalone(t *testing.T) {
 	t.Parallel()
-	project.NeedZephyr(t, "qemu-system-arm")
-	builder := newBuilder(testcache.Dir())
+	needZephyr(t, "qemu-system-arm")
 	archives, on := []string{mlftest.Path(t, "twoin.aot_packed")}, []string{"mps2_an385"}
 	if drawn.InFull() {
 		archives, on = zephyrAlone(t), []string{"mps2_an521", "qemu_cortex_m3", nativeZephyr(t)}
@@ -258,7 +199,7 @@ func TestZephyrStandalone(t *testing.T) {
 			ran := 0
 			for _, path := range archives {
 				t.Run(mlftest.Name(path), func(t *testing.T) {
-					if runZephyrAlone(t, builder, board, path) {
+					if runZephyrAlone(t, board, path) {
 						ran++
 					}
 				})
@@ -303,17 +244,13 @@ func nativeZephyr(t *testing.T) string {
 }
 
 // runZephyrAlone returns false for an archive that is refused for a good reason.
-func runZephyrAlone(t *testing.T, builder *project.Builder, board, path string) bool {
+func runZephyrAlone(t *testing.T, board, path string) bool {
 	t.Helper()
 	if otherCore(board, mlftest.Name(path)) {
 		t.Log("objects for another core, which only the link finds")
 		return false
 	}
-	p, err := generateAlone(t, builder, project.Spec{Board: "zephyr/" + board, Model: path})
-	f := aloneFirmware{}
-	if err == nil {
-		f, err = openAlone(t, p)
-	}
+	f, err := runAlone(t, Spec{Board: "zephyr/" + board, Model: path})
 	if why, bad := refusal(trial{&boards.Board{CFlags: []string{"-mcpu=cortex-m4"}}, path}, err); bad != nil {
 		t.Fatalf("%v\n%s", bad, failure.Next(bad))
 	} else if why != "" {
@@ -407,21 +344,12 @@ func deviceArchive(t *testing.T) string {
 // TestZephyrDevice gives an operator a device of Zephyr's as its context. Without devices, its run is an error.
 func TestZephyrDevice(t *testing.T) {
 	t.Parallel()
-	project.NeedZephyr(t, "qemu-system-arm")
-	builder := newBuilder(testcache.Dir())
-	p, err := generateAlone(t, builder, project.Spec{Board: "zephyr/mps2_an385", Model: deviceArchive(t)})
-	must(t, err)
-	for name, text := range map[string]string{
-		"src/devices.c":       deviceFirmware,
-		"local/local.overlay": "&uart2 { status = \"okay\"; };\n",
-	} {
-		file := filepath.Join(p.Dir(), filepath.FromSlash(name))
-		writeFile(t, file, text)
-	}
+	needZephyr(t, "qemu-system-arm")
+	p := generated(t, Spec{Board: "zephyr/mps2_an385", Model: deviceArchive(t), Options: alone})
+	writeFile(t, p.at("src/devices.c"), deviceFirmware)
+	writeFile(t, p.at("local/local.overlay"), "&uart2 { status = \"okay\"; };\n")
 	f, err := openAlone(t, p)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, failure.Next(err))
-	}
+	must(t, err)
 	checkDeviceRun(t, f)
 }
 
@@ -441,11 +369,8 @@ func checkDeviceRun(t *testing.T, f aloneFirmware) {
 func TestDeviceContext(t *testing.T) {
 	t.Parallel()
 	archive := deviceArchive(t)
-	builder := newBuilder(testcache.Dir())
-	_, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: archive})
-	if failure.Of(err) != failure.Config || failure.Next(err) == "" || !strings.Contains(err.Error(), `"port"`) {
-		t.Errorf("with an RPC server: %v", err)
-	}
+	_, err := generate(t, Spec{Model: archive})
+	wantAdvice(t, err, failure.Config, `"port"`)
 	const operator = `#include <stdint.h>
 int32_t net_add_baud(const int8_t* x, int8_t* y, void* port);
 int32_t net_add_baud(const int8_t* x, int8_t* y, void* port) {
@@ -461,17 +386,16 @@ static void* const devices[] = {&port};
 const TVMContext standalone_context = TVM_CONTEXT_INIT(NULL, devices);
 `
 	for _, text := range []string{operator, operator + devices} {
-		p, err := generateAlone(t, builder, project.Spec{Board: "host", Model: archive})
-		must(t, err)
-		writeFile(t, filepath.Join(p.Dir(), "src", "devices.c"), text)
+		p := generated(t, Spec{Model: archive, Options: alone})
+		writeFile(t, p.at("src/devices.c"), text)
 		f, err := openAlone(t, p)
 		must(t, err)
 		if text != operator {
 			checkDeviceRun(t, f)
-		} else if _, err := f.session.Run(t.Context(), 1); err == nil ||
-			!strings.Contains(err.Error(), "run returned the error") {
-			t.Errorf("without devices: %v", err)
+			continue
 		}
+		_, err = f.session.Run(t.Context(), 1)
+		wantError(t, err, "", "run returned the error")
 	}
 }
 
@@ -480,29 +404,23 @@ const zephyrApp = "../examples/own-zephyr-app"
 // TestZephyrAppFiles: a project of the example has the application's and the module's files.
 func TestZephyrAppFiles(t *testing.T) {
 	t.Parallel()
-	builder := &project.Builder{Host: device.Host{Path: []string{zephyrApp}}}
-	p := generated(t, builder, zephyrAppSpec(t))
-	for _, name := range []string{
-		"CMakeLists.txt", "src/main.c", "boardsmith/zephyr/module.yml",
-		"boardsmith/src/main.c",
+	p := generated(t, zephyrAppSpec(t), newBuilder(zephyrApp))
+	for name, from := range map[string]string{
+		"CMakeLists.txt": zephyrApp + "/app/", "src/main.c": zephyrApp + "/app/",
+		"boardsmith/zephyr/module.yml": "../templates/zephyr/", "boardsmith/src/main.c": "../templates/firmware/main.c",
 	} {
-		from := filepath.Join(zephyrApp, "app", name)
-		switch name {
-		case "boardsmith/zephyr/module.yml":
-			from = filepath.Join("../templates/zephyr", name)
-		case "boardsmith/src/main.c":
-			from = "../templates/firmware/main.c"
+		if strings.HasSuffix(from, "/") {
+			from += name
 		}
-		want := readFile(t, from)
-		if got, err := os.ReadFile(filepath.Join(p.Dir(), name)); err != nil || string(got) != string(want) {
-			t.Errorf("%s is not %s (%v)", name, from, err)
+		if readFile(t, p.at(name)) != readFile(t, from) {
+			t.Errorf("%s is not %s", name, from)
 		}
 	}
 }
 
-func zephyrAppSpec(t *testing.T) project.Spec {
+func zephyrAppSpec(t *testing.T) Spec {
 	t.Helper()
-	return project.Spec{
+	return Spec{
 		Board: "zephyr/mps2_an385", Template: zephyrApp + "/app", Model: mlftest.Path(t, "add.aot_packed"),
 		Options: boards.Options{ArenaKiB: 64},
 	}
@@ -511,8 +429,8 @@ func zephyrAppSpec(t *testing.T) project.Spec {
 // needZephyrOfExample skips with a Zephyr that is older than the example's README says.
 func needZephyrOfExample(t *testing.T) {
 	t.Helper()
-	project.NeedZephyr(t, "qemu-system-arm")
-	if _, err := os.Stat(filepath.Join(os.Getenv("ZEPHYR_BASE"), "include/zephyr/kernel.h")); err != nil {
+	needZephyr(t, "qemu-system-arm")
+	if _, err := os.Stat(os.Getenv("ZEPHYR_BASE") + "/include/zephyr/kernel.h"); err != nil {
 		t.Skipf("the example needs Zephyr 3.2: %v", err)
 	}
 }
@@ -522,34 +440,18 @@ func needZephyrOfExample(t *testing.T) {
 func TestZephyrApp(t *testing.T) {
 	t.Parallel()
 	needZephyrOfExample(t)
-	ctx := testkit.Context(t)
-	builder := newBuilder(t.TempDir(), zephyrApp)
 	spec := zephyrAppSpec(t)
-	p := generated(t, builder, spec)
-	runProject(t, ctx, p, spec.Model)
+	p := generated(t, spec, freshBuilder(t, zephyrApp))
+	runProject(t, p, spec.Model)
 
-	i, err := p.Build(ctx)
-	must(t, err)
-	f, err := elf.Open(i.Path)
-	must(t, err)
-	defer f.Close()
+	i := built(t, p)
+	f := openELF(t, i)
 	own := firmware.Place{Symbol: "_k_thread_stack_boardsmith"}
 	want, has := own.Find(f)
 	if got, ok := i.Landmarks.Stacks[0].Find(f); !has || !ok || got != want {
 		t.Errorf("the thread's stack is at %#x, and the landmark at %#x", want, got)
 	}
-	s, err := p.Run(ctx, nil, "")
-	must(t, err)
-	defer s.Close(ctx)
-	beats, err := s.Function(ctx, "app.beats")
-	must(t, err)
-	first, err := beats.Call(ctx)
-	must(t, err)
-	for now := first; now.(int64) <= first.(int64); {
-		if now, err = beats.Call(ctx); err != nil {
-			t.Fatalf("the application's thread does not run, it has counted %v: %v", first, err)
-		}
-	}
+	checkBeats(t, running(t, p))
 }
 
 // TestZephyrAppSettings: the settings of a board file are those of an application of one's own, which they cannot leave
@@ -557,86 +459,42 @@ func TestZephyrApp(t *testing.T) {
 func TestZephyrAppSettings(t *testing.T) {
 	t.Parallel()
 	needZephyrOfExample(t)
-	ctx := testkit.Context(t)
 	folder := t.TempDir()
 	must(t, os.CopyFS(folder, os.DirFS(zephyrApp)))
-	write := func(name, text string) {
-		t.Helper()
-		writeFile(t, filepath.Join(folder, name), text)
-	}
-	write("boards/zephyr/mps2_an385.json", `{"doc": "a", "inherits": "family/zephyr", "templates": ["app"],
-		"functions": [{"name": "app.beats", "symbol": "app_beats"}], "settings": ["kiln.conf", "kiln.overlay"]}`)
-	write("boards/zephyr/kiln.conf", "CONFIG_HEAP_MEM_POOL_SIZE=2048\n")
-	write("boards/zephyr/kiln.overlay", "/ { kiln { }; };\n")
-	write("app/app.overlay", "/ { oven { }; };\n")
-	builder := newBuilder(t.TempDir(), folder)
+	putFiles(t, folder, map[string]string{
+		"boards/zephyr/mps2_an385.json": `{"doc": "a", "inherits": "family/zephyr", "templates": ["app"],
+			"functions": [{"name": "app.beats", "symbol": "app_beats"}], "settings": ["kiln.conf", "kiln.overlay"]}`,
+		"boards/zephyr/kiln.conf":    "CONFIG_HEAP_MEM_POOL_SIZE=2048\n",
+		"boards/zephyr/kiln.overlay": "/ { kiln { }; };\n",
+		"app/app.overlay":            "/ { oven { }; };\n",
+	})
 	spec := zephyrAppSpec(t)
 	spec.Template = filepath.Join(folder, "app")
-	p := generated(t, builder, spec)
-	_, err := p.Build(ctx)
-	must(t, err)
-	config, err := os.ReadFile(filepath.Join(p.Dir(), "build/app/zephyr/.config"))
-	if err != nil || !strings.Contains(string(config), "CONFIG_HEAP_MEM_POOL_SIZE=2048\n") {
-		t.Errorf("the setting has no effect: %v", err)
+	p := generated(t, spec, freshBuilder(t, folder))
+	built(t, p)
+	if !strings.Contains(readFile(t, p.at("build/app/zephyr/.config")), "CONFIG_HEAP_MEM_POOL_SIZE=2048\n") {
+		t.Error("the setting has no effect")
 	}
-	const line = "include(boardsmith/cmake/application.cmake)"
-	lists := readFile(t, filepath.Join(folder, "app/CMakeLists.txt"))
-	write("app/CMakeLists.txt", strings.Replace(string(lists), line,
-		`list(APPEND ZEPHYR_EXTRA_MODULES "${CMAKE_CURRENT_SOURCE_DIR}/boardsmith")`, 1))
-	must(t, p.Generate(ctx, spec))
-	_, err = p.Build(ctx)
-	wantError(t, err, "", "does not read the settings")
+	editFile(t, filepath.Join(folder, "app/CMakeLists.txt"), "include(boardsmith/cmake/application.cmake)",
+		`list(APPEND ZEPHYR_EXTRA_MODULES "${CMAKE_CURRENT_SOURCE_DIR}/boardsmith")`)
+	must(t, p.Generate(t.Context(), spec))
+	wantError(t, buildError(t, p), "", "does not read the settings")
 }
 
 // TestZephyrAppArena: an edited crt_config.h has its effect in the example, and none in another project of it.
 func TestZephyrAppArena(t *testing.T) {
 	t.Parallel()
 	needZephyrOfExample(t)
-	ctx := testkit.Context(t)
-	builder := newBuilder(t.TempDir(), zephyrApp)
-	spec := zephyrAppSpec(t)
+	builder, spec := freshBuilder(t, zephyrApp), zephyrAppSpec(t)
 	spec.Options.ArenaKiB = 0
-	const line = "#define BOARDSMITH_ARENA_BYTES 0"
-	for _, c := range []struct {
-		line  string
-		bytes uint64
-	}{{"#define BOARDSMITH_ARENA_BYTES 32768", 32 << 10}, {line, 2 << 20}} { // the default is half of the RAM
-		p := generated(t, builder, spec)
-		name := filepath.Join(p.Dir(), "crt_config", "crt_config.h")
-		data, err := os.ReadFile(name)
-		if err != nil || !strings.Contains(string(data), line) {
-			t.Fatalf("%v: no %q", err, line)
-		}
-		writeFile(t, name, strings.ReplaceAll(string(data), line, c.line))
-		_, err = p.Build(ctx)
-		must(t, err)
+	for _, c := range []struct{ bytes, size uint64 }{{32 << 10, 32 << 10}, {0, 2 << 20}} { // by default half of the RAM
+		p := generated(t, spec, builder)
+		const define = "#define BOARDSMITH_ARENA_BYTES "
+		editFile(t, p.at("crt_config/crt_config.h"), define+"0", fmt.Sprint(define, c.bytes))
 		symbols := elfSymbols(t, p)
 		at := slices.IndexFunc(symbols, func(s elf.Symbol) bool { return s.Name == "arena" })
-		if at < 0 || symbols[at].Size != c.bytes {
-			t.Errorf("no arena of %d bytes in %v", c.bytes, symbols)
-		}
-	}
-}
-
-// TestZephyrChecked: Zephyr's template and the example pass all checks of templates.
-func TestZephyrChecked(t *testing.T) {
-	t.Parallel()
-	needZephyrOfExample(t)
-	if !drawn.InFull() {
-		t.Skip("only in the full tests")
-	}
-	for template, path := range map[string][]string{zephyrApp + "/app": {zephyrApp}, "zephyr": nil} {
-		var skipped []string
-		trial := templatecheck.Trial{Spec: zephyrAppSpec(t)}
-		trial.Template = template
-		builder := &project.Builder{Host: device.Host{Path: path}}
-		err := templatecheck.Run(t.Context(), builder, trial, func(c templatecheck.Check) {
-			if c.Skipped != "" {
-				skipped = append(skipped, c.Name)
-			}
-		})
-		if err != nil || !slices.Equal(skipped, []string{"run"}) { // no Run is given
-			t.Errorf("%s: %v; skipped %q", template, err, skipped)
+		if at < 0 || symbols[at].Size != c.size {
+			t.Errorf("no arena of %d bytes in %v", c.size, symbols)
 		}
 	}
 }
@@ -659,26 +517,17 @@ K_THREAD_DEFINE(bad, 1024, fail, NULL, NULL, NULL, 0, 0, 0);
 // stack.
 func TestZephyrAppFault(t *testing.T) {
 	t.Parallel()
-	project.NeedFullZephyr(t, "qemu-system-arm")
+	needFullZephyr(t, "qemu-system-arm")
 	needZephyrOfExample(t)
-	builder := newBuilder(t.TempDir(), zephyrApp)
-	p := generated(t, builder, zephyrAppSpec(t))
-	name := filepath.Join(p.Dir(), "src", "main.c")
-	source := readFile(t, name)
-	writeFile(t, name, string(append(source, badThread...)))
-	s, err := p.Run(t.Context(), nil, "")
-	must(t, err)
-	defer s.Close(t.Context())
-	beats, err := s.Function(t.Context(), "app.beats")
+	p := generated(t, zephyrAppSpec(t), freshBuilder(t, zephyrApp))
+	appendTo(t, p.at("src/main.c"), badThread)
+	s := running(t, p)
+	var err error
 	for err == nil {
-		_, err = beats.Call(t.Context())
+		_, err = callIn(t, s, "app.beats")
 	}
-	var faultErr *fault.Error
-	if !errors.As(err, &faultErr) {
-		t.Fatal(err)
-	}
-	if faultErr.Record.Reason != fault.ReasonHardware || len(faultErr.Record.Stack) > 0 {
-		t.Errorf("%v, with %d bytes of a stack; want a hardware fault, without", err, len(faultErr.Record.Stack))
+	if r := faultOf(t, err).Record; r.Reason != fault.ReasonHardware || len(r.Stack) > 0 {
+		t.Errorf("%v, with %d bytes of a stack; want a hardware fault, without", err, len(r.Stack))
 	}
 }
 
@@ -716,7 +565,7 @@ var zephyrBoards = []zephyrBoard{
 // outputs are right, or the archive is refused because it does not fit.
 func TestZephyrArchives(t *testing.T) {
 	t.Parallel()
-	project.NeedFullZephyr(t)
+	needFullZephyr(t)
 	for _, b := range zephyrBoards {
 		t.Run(b.name, b.try)
 	}
@@ -724,7 +573,7 @@ func TestZephyrArchives(t *testing.T) {
 
 // TestZephyrArchivesRISCV does the same with another toolchain.
 func TestZephyrArchivesRISCV(t *testing.T) {
-	project.NeedFullZephyr(t)
+	needFullZephyr(t)
 	version, err := os.ReadFile(filepath.Join(os.Getenv("ZEPHYR_BASE"), "VERSION"))
 	if err != nil || strings.Contains(string(version), "VERSION_MAJOR = 2\n") {
 		t.Skipf("this board has run with Zephyr 3.2 and later only (%v)", err)
@@ -747,16 +596,12 @@ func TestZephyrArchivesRISCV(t *testing.T) {
 }
 
 func (b zephyrBoard) try(t *testing.T) {
-	for _, tool := range b.tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed", tool)
-		}
-	}
+	need(t, b.tools...)
 	has := filepath.Join(os.Getenv("ZEPHYR_BASE"), "boards", "*", "*", b.name+"_defconfig")
 	if found, err := filepath.Glob(has); len(found) == 0 {
 		t.Skipf("this Zephyr has no board %s (%v)", b.name, err)
 	}
-	builder := newBuilder(t.TempDir())
+	builder := freshBuilder(t)
 	ran := 0
 	for _, file := range slices.Concat(mlftest.Archives(t), mlftest.OtherVersions(t)) {
 		name := filepath.Base(filepath.Dir(file)) + "/" + mlftest.Name(file)
@@ -765,31 +610,23 @@ func (b zephyrBoard) try(t *testing.T) {
 		}
 		ran++
 		t.Run(name, func(t *testing.T) {
-			ctx := testkit.Context(t)
-			spec := project.Spec{Board: "zephyr/" + b.name, Model: file}
+			spec := Spec{Board: "zephyr/" + b.name, Model: file}
 			if strings.HasPrefix(name, "tvm-0.9/dscnn_i8.") {
 				spec.Options.StackBytes = 4096
 			}
-			p := generated(t, builder, spec)
-			_, err := p.Build(ctx)
-			if matches(b.noMath, name) {
-				var tool *project.ToolError
-				if !errors.As(err, &tool) || failure.Of(err) != failure.Link || !strings.Contains(err.Error(), "expf") {
-					t.Errorf("class %s: %v", failure.Of(err), err)
-				}
-				return
+			p := generated(t, spec, builder)
+			switch {
+			case matches(b.noMath, name):
+				err := buildError(t, p)
+				toolOf(t, err)
+				wantError(t, err, failure.Link, "expf")
+			case matches(b.tooLarge, name):
+				err := buildError(t, p)
+				misfitOf(t, err)
+				wantAdvice(t, err, failure.DoesNotFit)
+			default:
+				runProject(t, p, file)
 			}
-			if matches(b.tooLarge, name) {
-				var fit *project.FitError
-				if !errors.As(err, &fit) || failure.Next(err) == "" {
-					t.Errorf("%v (next: %s)", err, failure.Next(err))
-				}
-				return
-			}
-			if err != nil {
-				t.Fatalf("%v\n%s", err, failure.Next(err))
-			}
-			runProject(t, ctx, p, file)
 		})
 	}
 	if ran == 0 {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
@@ -33,7 +34,7 @@ var handSteps = []struct{ part, prints string }{
 func handCommands(t *testing.T) (commands, packages []string) {
 	t.Helper()
 	page := readFile(t, "../docs/zephyr.md")
-	_, section, _ := strings.Cut(string(page), "\n### west by hand\n")
+	_, section, _ := strings.Cut(page, "\n### west by hand\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	quoted := regexp.MustCompile("`((?:west|pip|\\$ZEPHYR_BASE/scripts/twister) [^`]+)`")
 	for _, m := range quoted.FindAllStringSubmatch(section, -1) {
@@ -55,11 +56,10 @@ func handCommands(t *testing.T) (commands, packages []string) {
 // runner, and that Zephyr builds without a vendor's module. Scripts replace the runner's programs.
 func TestZephyrByHand(t *testing.T) {
 	commands, packages := handCommands(t)
-	NeedFullZephyr(t, "script", "qemu-system-arm")
+	needFullZephyr(t, "script", "qemu-system-arm")
 	bin, own := t.TempDir(), ownTest(t)
 	for _, name := range []string{"pyocd", "gdb-multiarch"} {
-		writeIn(t, bin, name, "#!/bin/sh\necho "+name+" \"$@\"\n")
-		must(t, os.Chmod(filepath.Join(bin, name), 0o755))
+		testkit.WriteProgram(t, filepath.Join(bin, name), "#!/bin/sh\necho "+name+" \"$@\"\n")
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("TMPDIR", t.TempDir()) // west leaves a file there when it fails

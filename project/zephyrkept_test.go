@@ -4,7 +4,7 @@ package project
 
 import (
 	"bytes"
-	"debug/elf"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,8 +20,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/project/internal/workdir"
@@ -30,10 +31,10 @@ import (
 const zephyrKeptBoard = "mps2_an385"
 
 // zephyrProject is one for Zephyr whose operator ends in a line.
-func zephyrProject(t *testing.T, e env, line string) *Project {
+func zephyrProject(t *testing.T, b *Builder, line string) *Project {
 	t.Helper()
 	model := mlftest.Operator(t, mlftest.TinyOperator+line+"\n")
-	return generated(t, Spec{Board: "zephyr/" + zephyrKeptBoard, Model: model}, e)
+	return generated(t, Spec{Board: "zephyr/" + zephyrKeptBoard, Model: model}, b)
 }
 
 // TestZephyrKept: two builds at once have a folder each, whose images are equal and equal to that of west by hand; so
@@ -41,68 +42,66 @@ func zephyrProject(t *testing.T, e env, line string) *Project {
 // next one repairs.
 func TestZephyrKept(t *testing.T) {
 	t.Parallel()
-	NeedFullZephyr(t)
-	store, e := t.TempDir(), testEnv()
-	e.Cache = cache.New(store, cache.Options{})
-	atOnce := func(all ...*Project) (digests []string) {
+	needFullZephyr(t)
+	store, b := t.TempDir(), newBuilder()
+	b.Cache = cache.New(store, cache.Options{})
+	atOnce := func(all ...*Project) []string {
 		t.Helper()
-		digests = make([]string, len(all))
+		digests, errs := make([]string, len(all)), make([]error, len(all))
 		var group sync.WaitGroup
 		for i, p := range all {
 			group.Go(func() {
-				image, err := p.Build(t.Context())
-				if err != nil {
-					t.Error(err)
-					return
+				var one *image.Image
+				if one, errs[i] = p.Build(t.Context()); errs[i] == nil {
+					digests[i] = one.Digest
 				}
-				digests[i] = image.Digest
 			})
 		}
 		group.Wait()
-		if t.Failed() {
-			t.FailNow()
-		}
+		must(t, errors.Join(errs...))
 		return digests
 	}
-	p := zephyrProject(t, e, "int one;")
-	first := atOnce(p, zephyrProject(t, e, "int one;"))
+	p := zephyrProject(t, b, "int one;")
+	first := atOnce(p, zephyrProject(t, b, "int one;"))
 	if first[0] != first[1] {
 		t.Error("two folders, and two images of the same sources")
 	}
-	if n := len(keptDirs(t, e.Cache)); n != 2 {
+	if n := len(keptDirs(t, b.Cache)); n != 2 {
 		t.Errorf("%d folders", n)
 	}
-	second := atOnce(zephyrProject(t, e, "int one;"), zephyrProject(t, e, "int two(void) { return 2; }"))
+	second := atOnce(zephyrProject(t, b, "int one;"), zephyrProject(t, b, "int two(void) { return 2; }"))
 	if second[0] != first[0] || second[1] == first[0] {
 		t.Errorf("images %q after %q", second, first)
 	}
 	byHand(t, p)
 
-	killed := zephyrProject(t, e, "int killed(void) { return 3; }")
+	killed := zephyrProject(t, b, "int killed(void) { return 3; }")
 	must(t, killed.Close())
 	killBuild(t, store, killed.Dir(), "lib1.c.obj")
-	again, err := e.builder().Open(killed.Dir())
-	must(t, err)
-	defer again.Close()
-	fresh := e
-	fresh.Cache = newCache(t)
-	want := built(t, zephyrProject(t, fresh, "int killed(void) { return 3; }")).Digest
-	if got := built(t, again).Digest; got != want {
+	want := built(t, zephyrProject(t, freshBuilder(t), "int killed(void) { return 3; }"))
+	if built(t, reopened(t, killed)).Digest != want.Digest {
 		t.Error("other bytes after a killed build")
 	}
 }
 
-// byHand builds with west in the project's folder, as docs/zephyr.md has it, with the build id that is there. It names
-// the folder by a symbolic link. The board, which is QEMU's, has no runner.
+// westByHand builds with west in a folder, as docs/zephyr.md has it. The command names the folder by a symbolic link,
+// which it returns.
+func westByHand(t *testing.T, dir string) (link string) {
+	t.Helper()
+	link = filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(dir, link))
+	cmd := exec.CommandContext(t.Context(), "west", "build", "-d", "build/west", "-b", zephyrKeptBoard)
+	cmd.Dir = link
+	output(t, cmd)
+	return link
+}
+
+// byHand builds with west in the project's folder, with the build id that is there. The board, which is QEMU's, has no
+// runner.
 func byHand(t *testing.T, p *Project) {
 	t.Helper()
 	i := built(t, p)
-	cmd := exec.CommandContext(t.Context(), "west", "build", "-d", "build/west", "-b", zephyrKeptBoard)
-	cmd.Dir = filepath.Join(t.TempDir(), "link")
-	must(t, os.Symlink(p.Dir(), cmd.Dir))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("west by hand: %v\n%s", err, out)
-	}
+	link := westByHand(t, p.Dir())
 	tree, err := workdir.Open(p.Dir())
 	must(t, err)
 	defer tree.Close()
@@ -110,7 +109,7 @@ func byHand(t *testing.T, p *Project) {
 		t.Errorf("by hand: image %s (%v), want %s", sum, err, i.Digest)
 	}
 	flash := exec.CommandContext(t.Context(), "west", "flash", "-d", "build/west")
-	flash.Dir = cmd.Dir
+	flash.Dir = link
 	if out, err := flash.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("doesn't support west flash/debug")) {
 		t.Errorf("a board in QEMU has a runner: %v\n%s", err, out)
 	}
@@ -156,7 +155,7 @@ func hasYounger(dir, name string, since time.Time) (found bool) {
 
 // TestZephyrChanges: a tree of the workspace that changes during a build is an error, and the next build succeeds.
 func TestZephyrChanges(t *testing.T) {
-	NeedFullZephyr(t)
+	needFullZephyr(t)
 	workspace, bin := t.TempDir(), t.TempDir()
 	real, err := filepath.EvalSymlinks(os.Getenv("ZEPHYR_BASE"))
 	must(t, err)
@@ -175,17 +174,15 @@ func TestZephyrChanges(t *testing.T) {
 	}
 	writeIn(t, workspace, "modules/own/module/CMakeLists.txt", "")
 	mark := filepath.Join(bin, "changes")
-	writeIn(t, bin, "west", "#!/bin/sh\n"+lookPath(t, "west")+" \"$@\" || exit 1\nif [ -e "+mark+
+	west, err := exec.LookPath("west")
+	must(t, err)
+	testkit.WriteProgram(t, filepath.Join(bin, "west"), "#!/bin/sh\n"+west+" \"$@\" || exit 1\nif [ -e "+mark+
 		" ]; then echo >>"+filepath.Join(workspace, "modules", "own", "module", "CMakeLists.txt")+"; fi\n")
-	must(t, os.Chmod(filepath.Join(bin, "west"), 0o755))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("ZEPHYR_BASE", filepath.Join(filepath.Dir(workspace), "zephyr"))
-	e := testEnv()
-	e.Cache = newCache(t)
-	p := zephyrProject(t, e, "")
-	writeIn(t, bin, "changes", "")
-	_, err = p.Build(t.Context())
-	wantError(t, err, failure.Config, "own/module changed during the build")
+	p := zephyrProject(t, freshBuilder(t), "")
+	writeFile(t, mark, "")
+	wantError(t, buildError(t, p), failure.Config, "own/module changed during the build")
 	must(t, os.Remove(mark))
 	if i := built(t, p); i.UpToDate {
 		t.Error("up to date after an error")
@@ -196,10 +193,9 @@ func TestZephyrChanges(t *testing.T) {
 // compiles in the same folder what depends on the change, and gives the image of a build from nothing.
 func TestZephyrGoesOn(t *testing.T) {
 	t.Parallel()
-	NeedFullZephyr(t)
-	e := testEnv()
-	e.Cache = newCache(t)
-	p := zephyrProject(t, e, "")
+	needFullZephyr(t)
+	b := freshBuilder(t)
+	p := zephyrProject(t, b, "")
 	var log strings.Builder
 	p.builder.Log = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Warn})
 	built(t, p)
@@ -219,20 +215,15 @@ func TestZephyrGoesOn(t *testing.T) {
 		{"local/local.cmake", "set(own 1)\n", 4, false},
 	} {
 		before := time.Now()
-		if writeIn(t, p.Dir(), c.name, c.text); c.text == "" {
-			must(t, os.Remove(filepath.Join(p.Dir(), c.name)))
+		if writeFile(t, p.at(c.name), c.text); c.text == "" {
+			must(t, os.Remove(p.at(c.name)))
 		}
-		if _, err := p.Build(t.Context()); (err != nil) != c.wrong {
+		if err := buildError(t, p); (err != nil) != c.wrong {
 			t.Fatalf("%s, %q: %v", c.name, c.text, err)
 		}
 		n := 0
-		for _, dir := range keptDirs(t, e.Cache) {
-			must(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-				if info, failed := d.Info(); failed == nil && filepath.Ext(name) == ".obj" && info.ModTime().After(before) {
-					n++
-				}
-				return err
-			}))
+		for _, dir := range keptDirs(t, b.Cache) {
+			n += len(objectsSince(t, dir, before))
 		}
 		if n > c.most {
 			t.Errorf("%s, %q: %d new objects", c.name, c.text, n)
@@ -241,7 +232,7 @@ func TestZephyrGoesOn(t *testing.T) {
 	if want := "warning: FPU_SHARING (defined at arch/Kconfig:"; !strings.Contains(log.String(), want) {
 		t.Errorf("the warnings lack %s: %s", want, &log)
 	}
-	writeIn(t, p.Dir(), "src/own.c", "int own3;\n")
+	writeFile(t, p.at("src/own.c"), "int own3;\n")
 	p.builder.Fresh = true
 	built(t, p)
 }
@@ -255,44 +246,23 @@ func hasFolder(name string) bool {
 // file of the firmware, and devices of which one is defined in the firmware's folder.
 func TestZephyrUsersFiles(t *testing.T) {
 	t.Parallel()
-	NeedFullZephyr(t)
-	e := testEnv()
-	e.Cache = newCache(t)
-	p := zephyrProject(t, e, "int users;")
+	needFullZephyr(t)
+	p := zephyrProject(t, freshBuilder(t), "int users;")
 	for name, text := range usersFiles() {
-		add(t, filepath.Join(p.Dir(), name), text)
+		add(t, p.at(name), text)
 	}
-	link := filepath.Join(t.TempDir(), "link")
-	must(t, os.Symlink(p.Dir(), link))
-	cmd := exec.CommandContext(t.Context(), "west", "build", "-d", "build/west", "-b", zephyrKeptBoard)
-	cmd.Dir = link
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("west by hand: %v\n%s", err, out)
-	}
-	image := filepath.Join(p.Dir(), "build/west/zephyr/firmware.elf")
-	data := readFile(t, image)
+	link := westByHand(t, p.Dir())
+	i := &image.Image{Path: p.at("build/west/zephyr/firmware.elf")}
+	data := readFile(t, i.Path)
 	for _, at := range []string{p.Dir(), link, os.Getenv("ZEPHYR_BASE")} {
-		if i := bytes.Index(data, []byte(at)); i >= 0 {
+		if i := strings.Index(data, at); i >= 0 {
 			t.Errorf("the image names the folder: %q", data[i:min(len(data), i+len(at)+20)])
 		}
 	}
-	f, err := elf.NewFile(bytes.NewReader(data))
-	must(t, err)
-	symbols, err := f.Symbols()
-	must(t, err)
-	found := false
-	for _, s := range symbols {
-		if s.Name == "os_init" {
-			found = true
-			if s.Value < 0x2000_0000 {
-				t.Errorf("os_init is at %#x, not in RAM", s.Value)
-			}
-		}
+	if at := symbolsOf(t, i)["os_init"]; at < 0x2000_0000 {
+		t.Errorf("os_init is at %#x, not in RAM", at)
 	}
-	if !found {
-		t.Error("no os_init in the image")
-	}
-	table, err := os.ReadFile(filepath.Join(p.Dir(), "build/west/zephyr/dev_handles.c"))
+	table, err := os.ReadFile(p.at("build/west/zephyr/dev_handles.c"))
 	if os.IsNotExist(err) {
 		return // this Zephyr makes none, or not without an option
 	}
@@ -316,12 +286,12 @@ static int begin(const struct device *d) { (void)d; return 0; }
 DEVICE_DT_DEFINE(DT_NODELABEL(%s), begin, NULL, NULL, NULL, POST_KERNEL, %d, NULL);
 `, name, priority)
 	}
-	options := []string{"", "CONFIG_CODE_DATA_RELOCATION=y", "CONFIG_CPLUSPLUS=y", ""}
-	if _, err := os.Stat(filepath.Join(os.Getenv("ZEPHYR_BASE"), "lib/cpp/Kconfig")); err == nil {
-		options[2] = "CONFIG_CPP=y"
+	cpp := "CPLUSPLUS"
+	if hasFolder(filepath.Join(os.Getenv("ZEPHYR_BASE"), "lib/cpp")) {
+		cpp = "CPP"
 	}
 	return map[string]string{
-		"local/local.conf":    strings.Join(options, "\n"),
+		"local/local.conf":    "\nCONFIG_CODE_DATA_RELOCATION=y\nCONFIG_" + cpp + "=y\n",
 		"local/local.overlay": "\n/ { zparent: zparent { zchild: zchild { }; }; };\n",
 		"src/child.c":         device("zchild", 20),
 		"boardsmith/src/up.c": device("zparent", 10),
@@ -354,62 +324,53 @@ func add(t *testing.T, name, text string) {
 // without a change; and takes a new candidate the whole way to a session and a call. cpu-s/op is the time of all
 // processors, of compilers, too.
 func BenchmarkZephyr(b *testing.B) {
-	NeedZephyr(b, "qemu-system-arm")
-	warm := env{Host: device.Host{Cache: cache.New(b.TempDir(), cache.Options{})}}
+	needZephyr(b, "qemu-system-arm")
+	warm := storeIn(b.TempDir())
 	count := 0
 	// candidate generates the project of an operator that no build had before.
-	candidate := func(b *testing.B, dir string, e env) *Project {
+	candidate := func(b *testing.B, dir string, by *Builder) *Project {
 		b.Helper()
 		count++
 		operator := mlftest.TinyOperator + fmt.Sprintf("int candidate%d(void) { return %d; }\n", count, count)
-		model := mlftest.Operator(b, operator)
-		p, err := generateIn(b.Context(), dir, Spec{Board: "zephyr/mps2_an385", Model: model}, e)
+		spec := Spec{Board: "zephyr/" + zephyrKeptBoard, Model: mlftest.Operator(b, operator)}
+		p, err := by.Generate(b.Context(), dir, spec)
 		must(b, err)
 		return p
 	}
-	build := func(b *testing.B, p *Project) {
-		b.Helper()
-		_, err := p.Build(b.Context())
-		must(b, err)
-	}
-	dir := filepath.Join(b.TempDir(), "p")
+	dir := newDir(b)
 	first := candidate(b, dir, warm)
-	build(b, first)
+	built(b, first)
 	must(b, first.Close())
-	for _, c := range []struct {
-		name string
-		step func(b *testing.B)
-	}{
-		{"from=nothing", func(b *testing.B) {
-			cold := env{Host: device.Host{Cache: cache.New(b.TempDir(), cache.Options{})}}
-			p := candidate(b, filepath.Join(b.TempDir(), "p"), cold)
-			build(b, p)
-			must(b, p.Close())
-		}},
-		{"from=operator", func(b *testing.B) {
+	for name, step := range map[string]func(b *testing.B) *Project{
+		"from=nothing": func(b *testing.B) *Project {
+			p := candidate(b, newDir(b), storeIn(b.TempDir()))
+			built(b, p)
+			return p
+		},
+		"from=operator": func(b *testing.B) *Project {
 			p := candidate(b, dir, warm)
-			build(b, p)
-			must(b, p.Close())
-		}},
-		{"from=image", func(b *testing.B) {
-			p, err := warm.builder().Open(dir)
+			built(b, p)
+			return p
+		},
+		"from=image": func(b *testing.B) *Project {
+			p, err := warm.Open(dir)
 			must(b, err)
-			build(b, p)
-			must(b, p.Close())
-		}},
-		{"candidate=new", func(b *testing.B) {
-			p := candidate(b, filepath.Join(b.TempDir(), "p"), warm)
-			s, err := p.Run(b.Context(), testEnv().desk(), "")
+			built(b, p)
+			return p
+		},
+		"candidate=new": func(b *testing.B) *Project {
+			p := candidate(b, newDir(b), warm)
+			s, err := p.Run(b.Context(), newDesk(), "")
 			must(b, err)
 			rpctest.CallTwice(b, s)
 			must(b, s.Close(b.Context()))
-			must(b, p.Close())
-		}},
+			return p
+		},
 	} {
-		b.Run(c.name, func(b *testing.B) {
+		b.Run(name, func(b *testing.B) {
 			before := cpuTime(b)
 			for b.Loop() {
-				c.step(b)
+				must(b, step(b).Close())
 			}
 			b.ReportMetric((cpuTime(b)-before).Seconds()/float64(b.N), "cpu-s/op")
 		})

@@ -2,14 +2,16 @@ package project
 
 import (
 	"fmt"
+	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
@@ -35,9 +37,7 @@ func TestZephyrProject(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the build command is a shell script here")
 	}
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("gcc is not installed")
-	}
+	need(t, "gcc")
 	workspace, bin := t.TempDir(), t.TempDir()
 	log := filepath.Join(bin, "log")
 	for name, script := range map[string]string{
@@ -45,8 +45,7 @@ func TestZephyrProject(t *testing.T) {
 		"cmake": "#!/bin/sh\necho cmake version 3.20.0\n",
 		"ninja": "#!/bin/sh\necho 1.11.0\n",
 	} {
-		writeIn(t, bin, name, script)
-		must(t, os.Chmod(filepath.Join(bin, name), 0o755))
+		testkit.WriteProgram(t, filepath.Join(bin, name), script)
 	}
 	writeIn(t, workspace, "zephyr/VERSION", "VERSION_MAJOR = 3\nVERSION_MINOR = 2\nPATCHLEVEL = 0\n")
 	writeIn(t, workspace, "zephyr/share/zephyr-package/cmake/ZephyrConfig.cmake", "")
@@ -57,38 +56,27 @@ func TestZephyrProject(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	e := testEnv()
-	e.Cache, e.Jobs = newCache(t), 3
+	b := freshBuilder(t)
+	b.Jobs = 3
 	dir := filepath.Join(workspace, "p") // beside the tree that is found
 	options := boards.Options{StackBytes: 4096, OperatorFlags: "-funroll-loops"}
-	p := generatedIn(t, dir, Spec{Board: "zephyr/mps2/an385", Options: options}, e)
+	p := generatedIn(t, dir, Spec{Board: "zephyr/mps2/an385", Options: options}, b)
 
-	var text strings.Builder
-	all := contents(t, dir)
-	for name := range sorted(all) {
-		if strings.HasPrefix(name, "crt/") {
-			continue // as the runtime's sources are
-		}
-		info, err := os.Stat(filepath.Join(dir, name))
-		must(t, err)
-		fmt.Fprintf(&text, "%v %s\n", info.Mode(), name)
-		if strings.Contains(all[name], workspace) {
+	text := listed(t, dir)
+	for name, data := range contents(t, dir) {
+		if strings.Contains(data, workspace) {
 			t.Errorf("%s has an absolute path in it", name)
 		}
 	}
 	for _, name := range []string{"crt_config/crt_config.h", "crt_config/operators.mk"} {
-		fmt.Fprintf(&text, "\n%s:\n%s", name, all[name])
+		text += fmt.Sprintf("\n%s:\n%s", name, readFile(t, p.at(name)))
 	}
 	if i := built(t, p); i.UpToDate {
 		t.Error("a first build is up to date")
 	}
-	commands := readFile(t, log)
-	said := strings.ReplaceAll(string(commands), filepath.Join(workspace, "zephyr"), "WORKSPACE/zephyr")
-	fmt.Fprintf(&text, "\ncommands:\n%s", said)
-	golden(t, "zephyr.project", text.String())
-	if _, err := os.Stat(filepath.Join(dir, "build", "app", "zephyr", ".config")); err != nil {
-		t.Errorf("a result was not copied: %v", err)
-	}
+	text += "\ncommands:\n" + strings.ReplaceAll(readFile(t, log), filepath.Join(workspace, "zephyr"), "WORKSPACE/zephyr")
+	golden(t, "zephyr.project", text)
+	readFile(t, p.at("build/app/zephyr/.config")) // a result
 	if b := p.Board(); b.Doc != "mps2/an385" || b.Partial {
 		t.Errorf("the board of the build: %+v", b)
 	}
@@ -97,11 +85,9 @@ func TestZephyrProject(t *testing.T) {
 // TestZephyrStandaloneFiles: the files of a project of standalone firmware for Zephyr, without its settings.
 func TestZephyrStandaloneFiles(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	options := boards.Options{App: boards.Standalone}
-	generatedIn(t, dir, Spec{Board: "zephyr/mps2/an385", Options: options})
+	dir := generated(t, Spec{Board: "zephyr/mps2/an385", Options: alone}).Dir()
 	var text strings.Builder
-	for name := range sorted(contents(t, dir)) {
+	for _, name := range slices.Sorted(maps.Keys(contents(t, dir))) {
 		if top, _, _ := strings.Cut(name, "/"); top == "crt" && strings.HasSuffix(name, ".h") || top == "boards" ||
 			top == "links" || top == "local" {
 			continue // as with an RPC server
@@ -111,24 +97,20 @@ func TestZephyrStandaloneFiles(t *testing.T) {
 	golden(t, "zephyr.standalone", text.String())
 }
 
-// NeedZephyr skips without a Zephyr in $ZEPHYR_BASE, or without a tool that building with it, or the test, needs.
-func NeedZephyr(t testing.TB, tools ...string) {
+// needZephyr skips without a Zephyr in $ZEPHYR_BASE, or without a tool that building with it, or the test, needs.
+func needZephyr(t testing.TB, tools ...string) {
 	t.Helper()
 	if os.Getenv("ZEPHYR_BASE") == "" {
 		t.Skip("ZEPHYR_BASE is not set: no Zephyr to build with (docs/zephyr.md)")
 	}
-	for _, tool := range append([]string{"west", "cmake", "ninja"}, tools...) {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("no %s to build with Zephyr or to run the image", tool)
-		}
-	}
+	need(t, append(tools, "west", "cmake", "ninja")...)
 }
 
-// NeedFullZephyr also skips in a run that is not a full one.
-func NeedFullZephyr(t *testing.T, tools ...string) {
+// needFullZephyr also skips in a run that is not a full one.
+func needFullZephyr(t *testing.T, tools ...string) {
 	t.Helper()
 	if !drawn.InFull() {
 		t.Skip("takes more than some seconds: only in a full run")
 	}
-	NeedZephyr(t, tools...)
+	needZephyr(t, tools...)
 }

@@ -82,11 +82,10 @@ int _start(void) { return boardsmith_build_id[0] + arena[0] + record; }
 // elsewhere is a file that no template declares.
 var elsewhere, _ = filepath.Abs("example_test.go")
 
-// defects are one change each of soundTemplate: a file's text, and what replaces it.
-var defects = []struct {
-	check, file, text, by string
-	reported              string
-}{
+// A defect is a change of soundTemplate: a file's text, and what replaces it.
+type defect struct{ check, file, text, by, reported string }
+
+var defects = []defect{
 	{"fields", "template.json", `"doc"`, `"docs"`, `field "docs" is not known; did you mean "doc"`},
 	{"fields", "template.json", `"build/a.map"`, `"out/a.map"`, "is not in the build folder"},
 	{"board", "template.json", `"doc"`, `"doc"`, "names template"}, // the template has another name
@@ -162,48 +161,51 @@ func soundHome(t *testing.T, file, text, by string) *project.Builder {
 	testkit.Need(t, "make", "gcc")
 	e, home := builder(), t.TempDir()
 	e.Path = []string{home}
-	for name, content := range soundTemplate {
-		if name == "templates/sound/"+file {
-			if !strings.Contains(content, text) {
-				t.Fatalf("%s has no %s", file, text)
-			}
-			content = strings.Replace(content, text, by, 1)
-		}
-		testkit.WriteFile(t, filepath.Join(home, name), content)
+	testkit.WriteFiles(t, home, soundTemplate)
+	if text != by {
+		testkit.EditFile(t, filepath.Join(home, "templates/sound", file), text, by)
 	}
 	return e
 }
+
+// run runs the checks of a template with the smallest model, and lists those that passed and those that were skipped.
+func run(t *testing.T, b *project.Builder, trial Trial) (passed, skipped []string, err error) {
+	t.Helper()
+	if trial.Model == "" {
+		trial.Model = mlftest.Tiny(t, nil)
+	}
+	err = Run(t.Context(), b, trial, func(c Check) {
+		if c.Skipped == "" {
+			passed = append(passed, c.Name)
+		} else {
+			skipped = append(skipped, c.Name)
+		}
+	})
+	return passed, skipped, err
+}
+
+func sound() Trial { return Trial{Spec: project.Spec{Template: "sound"}} }
 
 // TestTemplateDefects checks that each defect of a template is reported by the check that is for it.
 func TestTemplateDefects(t *testing.T) {
 	t.Parallel()
 	early := []string{"fields", "board", "files"}
-	some := slices.DeleteFunc(slices.Clone(defects), func(d struct{ check, file, text, by, reported string }) bool {
-		return slices.Contains(early, d.check)
-	})
-	some = drawn.Of(t, "defects of templates", some, 2)
+	late := slices.DeleteFunc(slices.Clone(defects), func(d defect) bool { return slices.Contains(early, d.check) })
+	late = drawn.Of(t, "defects of templates", late, 2)
 	for _, d := range defects {
-		if slices.Contains(early, d.check) {
-			some = append(some, d)
-		}
-	}
-	for _, d := range some {
-		if strings.HasPrefix(d.reported, elsewhere) && !command.Confines() {
+		if !slices.Contains(early, d.check) && !slices.Contains(late, d) ||
+			strings.HasPrefix(d.reported, elsewhere) && !command.Confines() {
 			continue
 		}
 		t.Run(d.check+" "+d.reported, func(t *testing.T) {
 			t.Parallel()
-			e := soundHome(t, d.file, d.text, d.by)
+			e, trial := soundHome(t, d.file, d.text, d.by), sound()
 			if d.check == "board" {
-				testkit.Must(t, os.Rename(filepath.Join(e.Path[0], "templates/sound"), filepath.Join(e.Path[0], "templates/other")))
+				trial.Template = "other"
+				testkit.Must(t, os.Rename(e.Path[0]+"/templates/sound", e.Path[0]+"/templates/other"))
 			}
-			name := map[bool]string{false: "sound", true: "other"}[d.check == "board"]
-			trial := Trial{Spec: project.Spec{Template: name, Model: mlftest.Tiny(t, nil)}}
-			err := Run(t.Context(), e, trial, func(Check) {})
-			if err == nil || !strings.HasPrefix(err.Error(), "check "+d.check+": ") ||
-				!strings.Contains(err.Error(), d.reported) {
-				t.Fatalf("%v, want check %q with %q", err, d.check, d.reported)
-			}
+			_, _, err := run(t, e, trial)
+			testkit.WantError(t, err, "", "check "+d.check+": ", d.reported)
 			if class := failure.Of(err); class != failure.Config && class != failure.Link || failure.Next(err) == "" {
 				t.Errorf("class %s, next step %q", class, failure.Next(err))
 			}
@@ -214,17 +216,33 @@ func TestTemplateDefects(t *testing.T) {
 // TestTemplateSound: the template without a defect passes all checks, and what is skipped is reported.
 func TestTemplateSound(t *testing.T) {
 	t.Parallel()
-	e := soundHome(t, "", "", "")
-	trial := Trial{Spec: project.Spec{Template: "sound", Model: mlftest.Tiny(t, nil)}}
-	var skipped []string
-	n := 0
-	err := Run(t.Context(), e, trial, func(r Check) {
-		if n++; r.Skipped != "" {
-			skipped = append(skipped, r.Name)
+	passed, skipped, err := run(t, soundHome(t, "", "", ""), sound())
+	if err != nil || len(passed) != len(List())-1 || !slices.Equal(skipped, []string{"run"}) {
+		t.Errorf("%v; passed %q, skipped %q", err, passed, skipped)
+	}
+}
+
+// TestZephyrChecked: Zephyr's template and the example with a board of it pass all checks, with the Zephyr in
+// $ZEPHYR_BASE.
+func TestZephyrChecked(t *testing.T) {
+	t.Parallel()
+	if !drawn.InFull() {
+		t.Skip("only in the full tests")
+	}
+	testkit.Need(t, "west", "cmake", "ninja", "qemu-system-arm")
+	if _, err := os.Stat(os.Getenv("ZEPHYR_BASE") + "/include/zephyr/kernel.h"); err != nil {
+		t.Skipf("the example needs Zephyr 3.2: %v", err)
+	}
+	const app = "../../examples/own-zephyr-app"
+	for template, path := range map[string][]string{app + "/app": {app}, "zephyr": nil} {
+		trial := Trial{Spec: project.Spec{
+			Board: "zephyr/mps2_an385", Template: template, Model: mlftest.Path(t, "add.aot_packed"),
+			Options: boards.Options{ArenaKiB: 64},
+		}}
+		_, skipped, err := run(t, &project.Builder{Host: device.Host{Path: path}}, trial)
+		if err != nil || !slices.Equal(skipped, []string{"run"}) { // no Run is given
+			t.Errorf("%s: %v; skipped %q", template, err, skipped)
 		}
-	})
-	if err != nil || n != len(List()) || !slices.Equal(skipped, []string{"run"}) {
-		t.Errorf("%v after %d checks; skipped %q", err, n, skipped)
 	}
 }
 
@@ -277,31 +295,21 @@ func TestTemplateWrongOutputs(t *testing.T) {
 		t.Skip("only in the full tests")
 	}
 	wrong := failure.Errorf(failure.WrongAnswer, "1 instead of 2")
-	trial := Trial{
-		Spec: project.Spec{Template: "baremetal", Model: mlftest.Tiny(t, nil)},
+	_, _, err := run(t, builder(), Trial{
+		Spec: project.Spec{Template: "baremetal"},
 		Desk: &device.Desk{Host: builder().Host, Programmer: "none"},
 		Run:  func(context.Context, *rpc.Session, *mlf.Model) error { return wrong },
-	}
-	err := Run(t.Context(), builder(), trial, func(Check) {})
-	if err == nil || !strings.HasPrefix(err.Error(), "check run: ") || failure.Of(err) != failure.WrongAnswer {
-		t.Errorf("wrong outputs: %v", err)
-	}
+	})
+	testkit.WantError(t, err, failure.WrongAnswer, "check run: ")
 }
 
 // TestTemplateLacksTool: a program that is not installed is no defect, and nothing is built.
 func TestTemplateLacksTool(t *testing.T) {
 	t.Parallel()
-	e := soundHome(t, "template.json", `{"name": "make"`, `{"name": "no-such-tool"`)
-	trial := Trial{Spec: project.Spec{Template: "sound", Model: mlftest.Tiny(t, nil)}}
-	skipped := 0
-	err := Run(t.Context(), e, trial, func(r Check) {
-		if r.Skipped != "" {
-			skipped++
-		}
-	})
-	var missing *failure.MissingToolError
-	if !errors.As(err, &missing) || missing.Tool != "no-such-tool" || skipped != len(List())-3 {
-		t.Errorf("%v, skipped %d checks", err, skipped)
+	passed, skipped, err := run(t, soundHome(t, "template.json", `{"name": "make"`, `{"name": "no-such-tool"`), sound())
+	if testkit.As[*failure.MissingToolError](t, err).Tool != "no-such-tool" || len(passed) != 3 ||
+		len(skipped) != len(List())-3 {
+		t.Errorf("%v, passed %q, skipped %q", err, passed, skipped)
 	}
 }
 
@@ -310,13 +318,7 @@ func TestTemplateLacksTool(t *testing.T) {
 func TestTemplateWithoutTree(t *testing.T) {
 	t.Setenv("ZEPHYR_BASE", "")
 	t.Setenv("HOME", t.TempDir())
-	trial := Trial{Spec: project.Spec{Board: "zephyr/mps2_an385", Template: "zephyr", Model: mlftest.Tiny(t, nil)}}
-	var passed []string
-	err := Run(t.Context(), builder(), trial, func(r Check) {
-		if r.Skipped == "" {
-			passed = append(passed, r.Name)
-		}
-	})
+	passed, _, err := run(t, builder(), Trial{Spec: project.Spec{Board: "zephyr/mps2_an385", Template: "zephyr"}})
 	if !slices.Equal(passed, []string{"fields", "board", "files"}) || failure.Next(err) == "" {
 		t.Errorf("passed %q, %v", passed, err)
 	}
@@ -328,12 +330,9 @@ func TestTemplateNamed(t *testing.T) {
 	e := soundHome(t, "template.json", `"options"`, `"env": {"SOUND": "$SOUND_BASE"}, "options"`)
 	folder := filepath.Join(t.TempDir(), "elsewhere")
 	testkit.Must(t, os.Rename(filepath.Join(e.Path[0], "templates/sound"), folder))
-	b := e
-	b.Templates, b.Variables = map[string]string{"sound": folder}, map[string]string{"SOUND_BASE": "x"}
-	checked := 0
-	trial := Trial{Spec: project.Spec{Template: "sound", Model: mlftest.Tiny(t, nil)}}
-	if err := Run(t.Context(), b, trial, func(Check) { checked++ }); err != nil {
-		t.Errorf("%v after %d checks", err, checked)
+	e.Templates, e.Variables = map[string]string{"sound": folder}, map[string]string{"SOUND_BASE": "x"}
+	if passed, _, err := run(t, e, sound()); err != nil {
+		t.Errorf("%v after %q", err, passed)
 	}
 }
 
