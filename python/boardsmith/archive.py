@@ -160,20 +160,24 @@ def metadata(name: str, plan: Plan, kernels: list[str], target: str, exporter: s
     return json.dumps({"version": 7, "modules": {name: model}}, indent=2, sort_keys=True) + "\n"
 
 
+def sources(name: str, plan: Plan, code: str) -> dict[str, bytes]:
+    """Returns the members with C of a plan, whose operators are in code."""
+    source = Source(name, plan)
+    return {
+        f"codegen/host/include/tvmgen_{name}.h": source.header().encode(),
+        f"codegen/host/src/{name}_lib0.c": source.entry().encode(),
+        f"codegen/host/src/{name}_lib1.c": source.operators(code).encode(),
+    }
+
+
 def export(
     path: Path, name: str, plan: Plan, code: str, *, target: str, exporter: str, compare: Callable[..., Verdict],
     floats: tuple[str, ...] = (), binary: bytes | None = None, compared: str | None = None,
 ) -> Report:  # fmt: skip
     """Writes the archive of a plan, once its C was compared with the network: code has the operators, or declares
     those of an object, in place of which compared has them in C."""
-    source = Source(name, plan)
-    members = {
-        f"codegen/host/include/tvmgen_{name}.h": source.header().encode(),
-        f"codegen/host/src/{name}_lib0.c": source.entry().encode(),
-        f"codegen/host/src/{name}_lib1.c": source.operators(code).encode(),
-    }
-    in_c = members | {f"codegen/host/src/{name}_lib1.c": source.operators(compared or code).encode()}
-    verdict = compare(name, in_c, plan)
+    members = sources(name, plan, code)
+    verdict = compare(name, sources(name, plan, compared or code), plan)
 
     if binary is not None:
         members[f"codegen/host/lib/{name}_lib0.o"] = binary

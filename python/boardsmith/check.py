@@ -146,10 +146,11 @@ def _library(folder: Path) -> list[str]:
         raise ExportError(f"library {folder}: the folder has none of the sources that library.json names")
 
     headers = [f"-I{(folder / name).resolve()}" for name in described.get("headers", ())]
+    flags = [*headers, *described.get("flags", ())]
     objects = Path(tempfile.mkdtemp(prefix="boardsmith-library-"))
     atexit.register(shutil.rmtree, objects, ignore_errors=True)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda part: _compile(objects, f"library {folder}", *headers, "-ffunction-sections", "-c", *part),
+        list(pool.map(lambda part: _compile(objects, f"library {folder}", *flags, "-ffunction-sections", "-c", *part),
                       [[s.resolve() for s in sources[i::16]] for i in range(min(16, len(sources)))]))  # fmt: skip
     return [*headers, "-Wl,--gc-sections", *map(str, sorted(objects.glob("*.o")))]
 
@@ -263,6 +264,8 @@ def _evaluated(
         inputs = draw(program.inputs, special, span, run)
         try:
             return inputs, evaluator(inputs)
+        except ExportError:
+            raise
         except Exception as error:  # evaluators raise errors of many classes
             reason = reason or f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
     if not special:

@@ -32,9 +32,14 @@ def scaled(x: int, factor: int, shift: int) -> int:
     return divided(high(x << max(shift, 0), factor), max(-shift, 0))
 
 
-def high(a: int, b: int) -> int:
-    """Returns a product's upper bits, rounded."""
-    return min((a * b + (1 << 30)) >> 31, ONE)
+def high(a: int, b: int, bits: int = 31) -> int:
+    """Returns a product's upper bits, rounded: of factors with so many bits after the point."""
+    return min((a * b + (1 << (bits - 1))) >> bits, (1 << bits) - 1)
+
+
+def narrow(factor: int) -> int:
+    """Returns a factor of 31 bits after the point with 15 of them."""
+    return min((factor + (1 << 15)) >> 16, 0x7FFF)
 
 
 def divided(x: int, bits: int) -> int:
@@ -43,8 +48,9 @@ def divided(x: int, bits: int) -> int:
     return (x >> bits) + (rest > half + (x < 0))
 
 
-def _saturated(x: int) -> int:
-    return max(-ONE - 1, min(ONE, x))
+def limited(x: int, bits: int = 32) -> int:
+    """Returns the nearest integer that has so many bits."""
+    return max(-1 << (bits - 1), min((1 << (bits - 1)) - 1, x))
 
 
 def exp(x: int, bits: int) -> int:
@@ -53,7 +59,7 @@ def exp(x: int, bits: int) -> int:
     part = (x & (quarter - 1)) - quarter
 
     # The series of the part between -1/4 and 0, around -1/8.
-    a = _saturated(part << bits) + (1 << 28)
+    a = limited(part << bits) + (1 << 28)
     squared = high(a, a)
     series = high(divided(high(squared, squared), 2) + high(squared, a), 715827883) + squared
     result = 1895147668 + high(1895147668, a + divided(series, 1))
@@ -70,7 +76,7 @@ def _inverse(x: int) -> int:
     half = (x + ONE + 1) >> 1
     result = 1515870810 + high(half, -1010580540)
     for _ in range(3):
-        result += _saturated(high(result, (1 << 29) - high(half, result)) << 2)
+        result += limited(high(result, (1 << 29) - high(half, result)) << 2)
     return result
 
 
@@ -78,7 +84,7 @@ def logistic(x: int) -> int:
     """Returns the logistic function of a number with four bits before the point."""
     if x == 0:
         return 1 << 30
-    positive = _saturated(_inverse(exp(-abs(x), 4)) << 1)
+    positive = limited(_inverse(exp(-abs(x), 4)) << 1)
     return positive if x > 0 else ONE - positive
 
 
@@ -86,7 +92,7 @@ def tanh(x: int) -> int:
     """Returns the hyperbolic tangent of a number with four bits before the point."""
     if x == 0:
         return 0
-    positive = _saturated((_inverse(exp(-abs(x), 5)) - (1 << 29)) << 2)
+    positive = limited((_inverse(exp(-abs(x), 5)) - (1 << 29)) << 2)
     return positive if x > 0 else -positive
 
 

@@ -26,7 +26,7 @@ def from_onnx(
     """Exports an ONNX file. Tensors keep their names; a result that is an input has another one.
 
     shapes has the dimensions of inputs, by the input's name, or one value by the name of a dimension. params are values
-    of inputs, which become constants. options are those of export.
+    of inputs, which become constants. options are those of export_onnx.
     """
     import onnx
 
@@ -38,17 +38,45 @@ def from_onnx(
     return export_onnx(model, archive, name, verify, **options)
 
 
-def export_onnx(model: Any, archive: Path, name: str | None = None, verify: bool = True, **options: Any) -> Report:
+def export_onnx(
+    model: Any, archive: Path, name: str | None = None, verify: bool = True, *, library: Path | None = None,
+    **options: Any,
+) -> Report:  # fmt: skip
     """Exports an ONNX model, after its outputs were compared with what the model declares, and its values with those
-    of ONNX's reference evaluator. An error names the first node concerned."""
+    of ONNX's reference evaluator. An error names the first node concerned.
+
+    library is a folder with a library.json and CMSIS-NN, which a quantized network calls, and needs no TVM. Without it,
+    TVM compiles the network, and options are those of export.
+    """
     from .graph import describe
 
+    if library:
+        _check_options(options)
+        export = functools.partial(_export_integers, library=library)
+    else:
+        export = functools.partial(_export, options=options)
     with _silent():
         inferred, declared = _inferred(model)
         return _located(
-            lambda: _export(model, archive, declared, verify, name, options), len(model.graph.node),
+            lambda: export(model, archive, declared, verify, name), len(model.graph.node),
             lambda i: describe(model, model.graph.node[i]),
-            lambda count, path, verify: _export(_part(model, inferred, count), path, declared, verify))  # fmt: skip
+            lambda count, path, verify: export(_part(model, inferred, count), path, declared, verify))  # fmt: skip
+
+
+def _export_integers(
+    model: Any, archive: Path, declared: dict[str, Any], verify: bool, name: str | None = None, *, library: Path
+) -> Report:  # fmt: skip
+    from . import layers, pairs
+
+    network, evaluator = pairs.read(model), functools.cache(lambda: pairs.Evaluator(model, library))
+    return layers.export(network, archive, name, (lambda arrays: evaluator()(arrays)) if verify else None, library,
+                         check.QUANTIZED_SHARE)  # fmt: skip
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Refuses options of export for a network that it does not compile."""
+    if unused := [o for o, value in options.items() if value not in (None, "c")]:
+        raise ExportError(f"{', '.join(unused)}: TVM does not compile this network of integers")
 
 
 def _located(
@@ -263,16 +291,21 @@ def from_tflite(
     of integers calls CMSIS-NN, and needs no TVM: library is a folder with a library.json and CMSIS-NN, with which its C
     is compared. options are those of export, for networks that TVM compiles. An error names the first layer
     concerned."""
-    from . import lite
+    from . import layers, lite
 
     network = _readable(path, "file of TensorFlow Lite", lambda: lite.Network(path))
-    if not all(layer.is_float for layer in network.layers):
-        if unused := [o for o, value in options.items() if value not in (None, "c")]:
-            raise ExportError(f"{', '.join(unused)}: TVM does not compile this network of integers")
-        return _located(
-            lambda: lite.export(network, archive, name, verify, library), len(network.layers),
-            lambda i: network.layers[i].title,
-            lambda count, path, verify: lite.export(network.first(count), path, None, verify, library))  # fmt: skip
+    count, title = len(network.layers), lambda i: network.layers[i].title
+    if not network.is_float:
+        _check_options(options)
+        if (graphs := network.model.SubgraphsLength()) != 1:
+            raise ExportError(f"the file has {graphs} graphs: one is supported")
+
+        def export(count: int, archive: Path, verify: bool, name: str | None = None) -> Report:
+            part = network.first(count)
+            evaluator = functools.partial(part.evaluate, functools.cache(part.interpreter)) if verify else None
+            return layers.export(part, archive, name, evaluator, library)
+
+        return _located(lambda: export(count, archive, verify, name), count, title, export)
 
     def write(count: int, archive: Path, verify: bool, name: str | None = None, **options: Any) -> Report:
         from .compiler import export
@@ -284,8 +317,7 @@ def from_tflite(
         return export(module, archive, name=name, input_names=inputs, output_names=outputs, **options)
 
     with _silent():
-        return _located(lambda: write(len(network.layers), archive, verify, name, **options), len(network.layers),
-                        lambda i: network.layers[i].title, write)  # fmt: skip
+        return _located(lambda: write(count, archive, verify, name, **options), count, title, write)
 
 
 def _read_tflite(model: Any) -> Any:
@@ -318,9 +350,9 @@ def _evaluate_tflite(network: Any, arrays: Sequence[np.ndarray]) -> list[Any]:
     interpreter.allocate_tensors()
     for tensor, array in zip(network.inputs, arrays, strict=True):
         # What infinities become depends on its kernels.
-        interpreter.set_tensor(tensor.number, np.asarray_chkfinite(array))
+        interpreter.set_tensor(network.tensors.index(tensor), np.asarray_chkfinite(array))
     interpreter.invoke()
-    return [interpreter.get_tensor(tensor.number) for tensor in network.outputs]
+    return [interpreter.get_tensor(network.tensors.index(tensor)) for tensor in network.outputs]
 
 
 def _readable(title: object, what: str, read: Callable[[], Any]) -> Any:

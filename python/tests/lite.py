@@ -118,6 +118,12 @@ def single(operator, x, y, options=None, constants=(), dtype="int8", scale=0.05,
     return n.data(*np.atleast_1d(results))
 
 
+def layered(operator, scale, result):
+    """Returns a network of one layer of int8 with these scales."""
+    n = Network(1, 999, dtype="int8", scale=scale, zero=-5)
+    return n.data(n.add(operator, [0], (1, 999), None, result, 3))
+
+
 def weighted(operator, x, y, weights, channels, options, axis=0, dtype="int8"):
     """Returns a network of one layer with weights that have a scale for each channel."""
     n = Network(*x, dtype=dtype, scale=0.04, zero=-5 if dtype == "int8" else 0)
@@ -230,6 +236,8 @@ def integers():
         bias = n.random.integers(-999, 999, 5).astype("int32" if dtype == "int8" else "int64")
         inputs = [0, w, n.tensor("bias", (5,), bias, 0.0004)]
         yield f"dense_{dtype}", n.data(n.add("FULLY_CONNECTED", inputs, (3, 5), lite.FullyConnectedOptionsT(RELU)))
+    for scale, result in ((0.04, 0.03), (0.001, 0.001), (0.3, 0.2)):
+        yield f"hard_swish_{scale}", layered("HARD_SWISH", scale, result)
     yield "channels", weighted("FULLY_CONNECTED", (3, 8), (3, 5), (5, 8), 5, lite.FullyConnectedOptionsT())
     for result, scale, zero in (("int8", 0.02, 9), ("int16", 0.0002, 0), ("int32", 0.001, 0)):
         yield f"int8_to_{result}", single("QUANTIZE", (1, 99), (1, 99), scale=scale, zero=zero, result=result)

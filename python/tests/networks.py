@@ -7,7 +7,9 @@ usage: networks.py FOLDER NAME...
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 import boardsmith.frontends
@@ -15,6 +17,21 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+
+
+LIBRARIES = tempfile.TemporaryDirectory()  # one folder for all tests: the library is compiled once
+
+
+def library(test):
+    """Returns a folder with CMSIS-NN, and with the description of examples/cmsis-nn; without it, a test is skipped."""
+    if not (sources := os.environ.get("BOARDSMITH_CMSIS_NN")):
+        test.skipTest("BOARDSMITH_CMSIS_NN names no folder with Arm's CMSIS-NN")
+    folder = Path(LIBRARIES.name)
+    if not (folder / "library.json").exists():
+        example = Path(__file__).parents[2] / "examples" / "cmsis-nn" / "nn" / "library.json"
+        (folder / "library.json").write_bytes(example.read_bytes())
+        (folder / "CMSIS-NN").symlink_to(Path(sources).resolve())
+    return folder
 
 
 class Network:

@@ -147,6 +147,20 @@ class Check(unittest.TestCase):
                 metadata = json.load(tar.extractfile("./metadata.json"))
             self.assertEqual(metadata["modules"]["net"]["checked"], str(report.verdict))
 
+    def test_library(self):
+        """A library is compiled with its own flags; its headers are those of the archive's C, too."""
+        folder = Path(self.folder.name)
+        (folder / "one.c").write_text('#include "one.h"\nint one(void) { return ONE; }\n')
+        (folder / "one.h").write_text("int one(void);\n")
+        for flags in ([], ["-DONE=1"]):
+            described = {"sources": ["*.c"], "headers": ["."], "flags": flags}
+            (folder / "library.json").write_text(json.dumps(described))
+            if flags:
+                self.assertIn(f"-I{folder.resolve()}", check._library(folder))
+            else:
+                with self.assertRaisesRegex(boardsmith.ExportError, "does not compile.*ONE"):
+                    check._library(folder)
+
     def test_compare(self):
         """Differences are relative to the output; infinities, no numbers and integers are exact."""
         f, i = np.float32, np.int32

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
-import os
 import subprocess
 import sys
 import tempfile
@@ -22,9 +21,7 @@ if missing := [m for m in ("flatbuffers", "tflite", "ai_edge_litert") if importl
 
 import numpy as np  # noqa: E402
 from lite import Network, convolutional, integers, lite, single  # noqa: E402
-
-LIBRARIES = tempfile.TemporaryDirectory()  # one folder for all tests: the library is compiled once
-
+from networks import library  # noqa: E402
 
 def faulty(operator, custom=None):
     """Returns a network whose second layer TVM's reader lacks."""
@@ -71,16 +68,10 @@ class Lite(unittest.TestCase):
                 self.exported(n.data(h), library=library)
 
     def library(self):
-        """Returns a folder with CMSIS-NN, and with the description of examples/cmsis-nn."""
-        sources = os.environ.get("BOARDSMITH_CMSIS_NN")
-        if not sources or importlib.util.find_spec("tflite_micro") is None:
-            self.skipTest("BOARDSMITH_CMSIS_NN names no folder with Arm's CMSIS-NN, or there is no tflite-micro")
-        folder = Path(LIBRARIES.name)
-        if not (folder / "library.json").exists():
-            example = Path(__file__).parents[2] / "examples" / "cmsis-nn" / "nn" / "library.json"
-            (folder / "library.json").write_bytes(example.read_bytes())
-            (folder / "CMSIS-NN").symlink_to(Path(sources).resolve())
-        return folder
+        """Returns a folder with CMSIS-NN, where the interpreter is installed, too."""
+        if importlib.util.find_spec("tflite_micro") is None:
+            self.skipTest("there is no tflite-micro")
+        return library(self)
 
     def test_integers_without_tvm(self):
         """A network of integers needs no TVM; without CMSIS-NN or by --no-check, nothing is compared."""
