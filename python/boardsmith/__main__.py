@@ -35,7 +35,7 @@ def main() -> int:
                         "default: c")  # fmt: skip
     parser.add_argument("--database", type=Path, help="a folder of MetaSchedule's records of tuning")
     parser.add_argument("--library", type=Path,
-                        help="a folder with a library.json and CMSIS-NN, to run the C of a network of integers with")
+                        help="a folder with a library.json and CMSIS-NN, which a network of integers calls")
     parser.add_argument("--no-check", action="store_true",
                         help="do not run the archive's C on this computer beside the network's evaluator")
     arguments = parser.parse_args()
@@ -52,8 +52,8 @@ def main() -> int:
             options |= {"shapes": dict(arguments.shape), "params": dict(params)}
         elif arguments.shape or arguments.params:
             parser.error("--shape and --params are for ONNX files: others have fixed both")
-        if arguments.library and read is not from_tflite:
-            parser.error("--library is for networks of TensorFlow Lite")
+        if arguments.library and read is from_torch:
+            parser.error("--library is for networks of ONNX and TensorFlow Lite")
         if arguments.library:
             options["library"] = arguments.library
         report = read(arguments.model, arguments.archive, arguments.name, not arguments.no_check, **options)

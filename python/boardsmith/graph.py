@@ -275,19 +275,24 @@ class Graph:
         if _is_large(node, feeds):
             return None
 
-        inputs = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
-                  for n, v in feeds.items()]  # fmt: skip
-        outputs = [helper.make_empty_tensor_value_info(o) for o in node.output if o]
-        graph = helper.make_graph([node], "constant", inputs, outputs)
-        part = helper.make_model(graph, opset_imports=self.model.opset_import, ir_version=self.model.ir_version)
         try:
-            with np.errstate(all="ignore"):
-                values = [np.asarray(v) for v in ReferenceEvaluator(part).run(None, feeds)]
+            values = evaluated(self.model, [node], feeds, [o for o in node.output if o])
         except Exception:  # of many classes, for an operator that the evaluator lacks
             return None
         if any(v.dtype == object for v in values) or len(values) != len(node.output):
             return None
         return values if sum(v.nbytes for v in values) <= FOLDED_BYTES else None
+
+
+def evaluated(model: Any, nodes: list[Any], feeds: Mapping[str, np.ndarray], results: list[str]) -> list[np.ndarray]:
+    """Returns what ONNX's evaluator computes by nodes of a model."""
+    inputs = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
+              for n, v in feeds.items()]  # fmt: skip
+    outputs = [helper.make_empty_tensor_value_info(name) for name in results]
+    graph = helper.make_graph(nodes, "part", inputs, outputs)
+    part = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+    with np.errstate(all="ignore"):
+        return [np.asarray(v) for v in ReferenceEvaluator(part).run(None, dict(feeds))]
 
 
 def _is_large(node: Any, feeds: dict[str, Any]) -> bool:

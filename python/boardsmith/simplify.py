@@ -1,4 +1,4 @@
-"""Makes an ONNX graph simple before TVM reads it: by ONNX's own tools and definitions, and by rewrites of our own.
+"""Makes an ONNX graph simple before it is read: by ONNX's own tools and definitions, and by rewrites of our own.
 
 What comes out computes the same, in fewer kinds of operators and with constants where TVM's frontend needs them.
 """
@@ -6,14 +6,14 @@ What comes out computes the same, in fewer kinds of operators and with constants
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from onnx import inliner, shape_inference, version_converter
-from tvm.relax.frontend.onnx import onnx_frontend
 
 from . import rewrites
-from .graph import Graph, describe, opset_of
 from .errors import Refusal
+from .graph import Graph, Rule, describe, opset_of
 
 # Opsets before this one have axes, scales and the like as attributes, in forms of their own.
 OLDEST = 13
@@ -25,6 +25,15 @@ INLINED = {"CastLike", "DynamicQuantizeLinear", "GroupNormalization", "MeanVaria
 
 def simplify(model: Any) -> Any:
     """Returns a simpler model with the same inputs and outputs, in an opset that TVM's frontend reads well."""
+    model = graph_of(model, rewrites.REWRITES, _is_known).model
+    if lacking := {describe(model, n): None for n in model.graph.node if n.op_type not in supported()}:
+        raise Refusal(f"{'; '.join(lacking)}: TVM's frontend has no such operator: replace it by others that compute "
+                      "the same")  # fmt: skip
+    return model
+
+
+def graph_of(model: Any, rules: Mapping[str, Rule], is_known: Callable[[Any], bool]) -> Graph:
+    """Returns the graph of a simpler model: operators that are not known become others, if ONNX defines them so."""
     if model.functions:
         model = inliner.inline_local_functions(model)
     if 0 < opset_of(model) < OLDEST:
@@ -33,16 +42,16 @@ def simplify(model: Any) -> Any:
         except (version_converter.ConvertError, RuntimeError):  # some operators have no way between versions
             pass  # TVM's frontend may read the old operator; its values are compared anyway
     model = shape_inference.infer_shapes(model, data_prop=True)
-    Graph(model, rewrites.REWRITES, _is_known).run()
-    if lacking := {describe(model, n): None for n in model.graph.node if n.op_type not in supported()}:
-        raise Refusal(f"{'; '.join(lacking)}: TVM's frontend has no such operator: replace it by others that compute "
-                      "the same")  # fmt: skip
-    return model
+    graph = Graph(model, rules, is_known)
+    graph.run()
+    return graph
 
 
 @functools.cache
 def supported() -> frozenset[str]:
     """Returns the operators that TVM's frontend reads."""
+    from tvm.relax.frontend.onnx import onnx_frontend
+
     return frozenset(("If", *onnx_frontend._get_convert_map()))
 
 
