@@ -14,7 +14,19 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
-var must = testkit.Must
+var (
+	must       = testkit.Must
+	writeFile  = testkit.WriteFile
+	wantError  = testkit.WantError
+	wantEqual  = testkit.WantEqual
+	wantResult = testkit.WantResult
+	wantLen    = testkit.WantLen
+	wantIs     = testkit.WantIs
+	last       = testkit.Last
+)
+
+// newCache returns an empty cache, which ends with the test.
+func newCache(t *testing.T) *Cache { return New(t.TempDir(), Options{}) }
 
 func entry() []tarfile.File {
 	return []tarfile.File{
@@ -42,23 +54,20 @@ func TestGetAfterPut(t *testing.T) {
 
 // TestDamage flips each byte of a stored entry and truncates it at each length: Get must never return it.
 func TestDamage(t *testing.T) {
-	c := New(t.TempDir(), Options{})
+	c := newCache(t)
 	k := cachekey.New("test v1").Key()
 	files := []tarfile.File{{Name: "a", Data: []byte("hello")}}
 	must(t, c.Put(k, files))
-	good, err := os.ReadFile(c.path(k))
-	must(t, err)
+	good := testkit.ReadFile(t, c.path(k))
 	for i := 0; i < len(good); i += 7 {
 		bad := bytes.Clone(good)
 		bad[i] ^= 0x40
 		for _, b := range [][]byte{bad, good[:i]} {
-			must(t, os.WriteFile(c.path(k), b, 0o644))
+			writeFile(t, c.path(k), string(b))
 			if _, ok := c.Get(k); ok {
 				t.Fatalf("damaged at byte %d of %d, but returned", i, len(good))
 			}
-			if _, err := os.Stat(c.path(k)); err == nil {
-				t.Fatalf("damaged at byte %d, but not removed", i)
-			}
+			wantError(t, last(os.Stat(c.path(k))), "")
 		}
 	}
 }
@@ -66,9 +75,7 @@ func TestDamage(t *testing.T) {
 func TestEntryThatClimbsOutIsRefused(t *testing.T) {
 	data, err := writeEntry([]tarfile.File{{Name: "../x", Data: []byte("x")}})
 	must(t, err)
-	if f, err := parseEntry(data[32:]); err == nil {
-		t.Fatalf("took %q", f)
-	}
+	wantError(t, last(parseEntry(data[32:])), "")
 }
 
 func TestVerify(t *testing.T) {
@@ -79,17 +86,13 @@ func TestVerify(t *testing.T) {
 	if _, ok := v.Get(k); ok {
 		t.Error("verify mode hit")
 	}
-	if err := v.Put(k, entry()); err != nil {
-		t.Errorf("the same again: %v", err)
-	}
+	must(t, v.Put(k, entry()))
 	other := entry()
 	other[2].Data[17] ^= 1
 	if err := v.Put(k, other); err == nil || !strings.HasSuffix(err.Error(), "a different src/main.o") {
 		t.Errorf("got %v", err)
 	}
-	if err := v.Put(k, entry()[:2]); err == nil {
-		t.Errorf("a file less: %v", err)
-	}
+	wantError(t, v.Put(k, entry()[:2]), "")
 	more := append(entry(), tarfile.File{Name: "src/more.o"})
 	if err := v.Put(k, more); err == nil || !strings.HasSuffix(err.Error(), "a different src/more.o") {
 		t.Errorf("a file more: %v", err)
@@ -105,22 +108,16 @@ func TestDefaultDir(t *testing.T) {
 	if runtime.GOOS == "darwin" {
 		home = filepath.Join(home, "Library", "Caches")
 	}
-	if d, err := DefaultDir(); err != nil || d != filepath.Join(home, "boardsmith") {
-		t.Errorf("got %q, %v", d, err)
-	}
+	wantResult(t, filepath.Join(home, "boardsmith"))(DefaultDir())
 	t.Setenv("BOARDSMITH_HOME", home)
-	if d, err := DefaultDir(); err != nil || d != filepath.Join(home, "cache") {
-		t.Errorf("got %q, %v", d, err)
-	}
+	wantResult(t, filepath.Join(home, "cache"))(DefaultDir())
 }
 
 func TestPutWhereThereIsNoRoom(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(file, nil, 0o644))
+	writeFile(t, file, "")
 	c := New(file, Options{}) // a file where the folder should be
-	if err := c.Put(cachekey.New("x").Key(), entry()); err == nil {
-		t.Error("no error")
-	}
+	wantError(t, c.Put(cachekey.New("x").Key(), entry()), "")
 	if _, ok := c.Get(cachekey.New("x").Key()); ok {
 		t.Error("a hit")
 	}

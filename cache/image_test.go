@@ -36,7 +36,7 @@ func rightImage(c *Cache, n int) error {
 }
 
 func TestImages(t *testing.T) {
-	c := New(t.TempDir(), Options{})
+	c := newCache(t)
 	for _, text := range []string{"one", "two", "one"} {
 		must(t, c.PutImage("b-1.x", []byte(text)))
 	}
@@ -53,9 +53,7 @@ func TestImages(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "../x", "a/b", "-a", strings.Repeat("a", 200)} {
-		if err := c.PutImage(bad, nil); err == nil {
-			t.Errorf("%q is a label", bad)
-		}
+		wantError(t, c.PutImage(bad, nil), "")
 	}
 }
 
@@ -66,7 +64,7 @@ func TestDamagedImage(t *testing.T) {
 		"flipped":   func(path string) error { return os.WriteFile(path, []byte("ima9e"), 0o644) },
 	} {
 		for _, way := range []string{"used", "verified"} {
-			c := New(t.TempDir(), Options{})
+			c := newCache(t)
 			must(t, c.PutImage("b", []byte("image")))
 			e := labelled(t, c, "b")[0]
 			must(t, damage(e.path))
@@ -77,23 +75,20 @@ func TestDamagedImage(t *testing.T) {
 			} else if s, err := c.Verify(nil); err != nil || s.Removed != 1 {
 				t.Errorf("%s: %+v, %v", name, s, err)
 			}
-			if left := labelled(t, c, "b"); len(left) != 0 {
-				t.Errorf("%s, %s: not removed", name, way)
-			}
+			wantEqual(t, len(labelled(t, c, "b")), 0, name, way)
 		}
 	}
 }
 
 // Images and keyed entries share one limit; the last used ones stay.
 func TestImagesShareTheLimit(t *testing.T) {
-	c := New(t.TempDir(), Options{})
+	c := newCache(t)
 	keep(t, c, 1)
 	for n := range 3 {
 		must(t, c.PutImage(imageLabel(n), bytes.Repeat([]byte{byte(n)}, 1000)))
-		then := time.Now().Add(time.Duration(n-10) * time.Minute)
-		must(t, os.Chtimes(labelled(t, c, imageLabel(n))[0].path, then, then))
+		usedAgo(t, labelled(t, c, imageLabel(n))[0].path, time.Duration(10-n)*time.Minute)
 	}
-	age(t, c, 1, time.Hour)
+	usedAgo(t, c.path(key(1)), time.Hour)
 	if _, ok := c.Image(labelled(t, c, imageLabel(0))[0]); !ok { // marks it as used last
 		t.Fatal("the entry is missing")
 	}
@@ -102,8 +97,6 @@ func TestImagesShareTheLimit(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for n, want := range []int{1, 0, 1} {
-		if got := len(labelled(t, c, imageLabel(n))); got != want {
-			t.Errorf("image %d: %d, want %d", n, got, want)
-		}
+		wantEqual(t, len(labelled(t, c, imageLabel(n))), want, n)
 	}
 }

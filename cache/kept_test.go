@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/internal/cachekey"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 func lend(t *testing.T, c *Cache, n int) *Folder {
@@ -24,7 +25,7 @@ func lend(t *testing.T, c *Cache, n int) *Folder {
 func (f *Folder) with(t *testing.T, name, text string) *Folder {
 	t.Helper()
 	path := filepath.Join(f.Dir, filepath.FromSlash(name))
-	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)))
+	writeFile(t, path, text)
 	return f
 }
 
@@ -35,7 +36,7 @@ func giveBack(t *testing.T, f *Folder) {
 
 // TestLend: a folder that was returned is lent again as it is; two users at once have two; another key has others.
 func TestLend(t *testing.T) {
-	c := New(t.TempDir(), Options{})
+	c := newCache(t)
 	first := lend(t, c, 1)
 	if first.Intact || !filepath.IsAbs(first.Dir) {
 		t.Errorf("a new folder: %+v", first)
@@ -74,7 +75,7 @@ func TestLendDamaged(t *testing.T) {
 		"no folder":      func(_ *Cache, path string) error { return os.RemoveAll(filepath.Dir(path)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := New(t.TempDir(), Options{})
+			c := newCache(t)
 			f := lend(t, c, 1).with(t, "a", "1")
 			giveBack(t, f)
 			if err := damage(c, filepath.Join(f.Dir, "a")); err != nil {
@@ -87,10 +88,9 @@ func TestLendDamaged(t *testing.T) {
 			}
 		})
 	}
-	c := New(t.TempDir(), Options{})
+	c := newCache(t)
 	f := lend(t, c, 1).with(t, "a", "1")
-	later := time.Now().Add(time.Hour)
-	must(t, os.Chtimes(filepath.Join(f.Dir, "a"), later, later))
+	usedAgo(t, filepath.Join(f.Dir, "a"), -time.Hour)
 	giveBack(t, f)
 	if lend(t, c, 1).Intact {
 		t.Error("files of the future are kept")
@@ -100,14 +100,13 @@ func TestLendDamaged(t *testing.T) {
 // TestGCOfFolders: folders count to the cache's size. Those that were not used for longest are removed, and those in
 // use are not.
 func TestGCOfFolders(t *testing.T) {
-	c := New(t.TempDir(), Options{})
+	c := newCache(t)
 	var dirs []string
 	for n := range 4 {
 		f := lend(t, c, n).with(t, "a", string(make([]byte, 1000)))
 		dirs = append(dirs, f.Dir)
 		giveBack(t, f)
-		then := time.Now().Add(time.Duration(n-10) * time.Minute)
-		must(t, os.Chtimes(f.Dir+wholeSuffix, then, then))
+		usedAgo(t, f.Dir+wholeSuffix, time.Duration(10-n)*time.Minute)
 	}
 	keep(t, c, 9)
 	list, err := c.List()
@@ -121,7 +120,7 @@ func TestGCOfFolders(t *testing.T) {
 	if s, err := c.Verify(nil); err != nil || s.Entries != 5 || s.Removed != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	used := lend(t, c, 0) // the one not used for longest until now
+	kept := lend(t, c, 0) // the one not used for longest until now
 	s, err := c.GC(list[0].Bytes + 2100)
 	if err != nil || s.Removed != 2 || s.Freed != 2000 || s.Entries != 3 {
 		t.Errorf("%+v, %v", s, err)
@@ -134,33 +133,29 @@ func TestGCOfFolders(t *testing.T) {
 	if s, err := c.GC(0); err != nil || s.Entries != 1 {
 		t.Errorf("all but that in use: %+v, %v", s, err)
 	}
-	giveBack(t, used)
+	giveBack(t, kept)
 	if again := lend(t, c, 0); !again.Intact {
 		t.Error("the folder in use was removed")
 	}
 	if f := lend(t, c, 1); f.Intact {
 		t.Error("a removed folder is whole")
 	}
-	if entries, err := os.ReadDir(filepath.Join(c.dir, keptFolder)); err != nil || len(entries) != 2 {
-		t.Errorf("what is left of others: %v, %v", entries, err)
-	}
+	wantLen(t, 2, "what is left of others")(os.ReadDir(filepath.Join(c.dir, keptFolder)))
 }
 
 // checkSizes: the size of a folder that was returned is read from the file beside it, and not from its files; if that
 // file has no size, it is that of the files.
 func checkSizes(t *testing.T, c *Cache, dir string) {
 	t.Helper()
-	left, err := os.ReadFile(dir + wholeSuffix)
-	must(t, err)
+	left := testkit.ReadFile(t, dir+wholeSuffix)
 	for text, want := range map[string]int64{"7 of another": 7, "": 1000, "-7 x": 1000, "x": 1000, string(left): 1000} {
-		must(t, os.WriteFile(dir+wholeSuffix, []byte(text), 0o644))
+		writeFile(t, dir+wholeSuffix, text)
 		if e := keptEntry(key(3), dir); e.Bytes != want {
 			t.Errorf("%q: %+v, want %d bytes", text, e, want)
 		}
 	}
-	then := time.Now().Add(-7 * time.Minute)
-	err = errors.Join(os.WriteFile(dir+wholeSuffix, left, 0o644), os.Chtimes(dir+wholeSuffix, then, then))
-	must(t, err)
+	writeFile(t, dir+wholeSuffix, string(left))
+	usedAgo(t, dir+wholeSuffix, 7*time.Minute)
 }
 
 // TestGCClosesFiles: removing folders leaves no file open.
@@ -169,7 +164,7 @@ func TestGCClosesFiles(t *testing.T) {
 	if err != nil {
 		t.Skip("this system does not list open files")
 	}
-	c := New(t.TempDir(), Options{})
+	c := newCache(t)
 	const folders = 12
 	for n := range folders {
 		giveBack(t, lend(t, c, n).with(t, "a", "1"))
@@ -195,7 +190,7 @@ func TestLimitOfFolders(t *testing.T) {
 
 // TestFoldersAtOnce: while folders are lent, returned, dropped and removed, no two users have one.
 func TestFoldersAtOnce(t *testing.T) {
-	c := New(t.TempDir(), Options{})
+	c := newCache(t)
 	var users sync.Map
 	var all sync.WaitGroup
 	for worker := range 8 {
@@ -233,7 +228,7 @@ func TestFoldersAtOnce(t *testing.T) {
 // TestLendDangling: a lock that is a link to nowhere is an error, not a loop.
 func TestLendDangling(t *testing.T) {
 	t.Parallel()
-	c := New(t.TempDir(), Options{})
+	c := newCache(t)
 	f, err := c.Borrow(cachekey.Key{1})
 	must(t, err)
 	f.Discard()
@@ -244,7 +239,5 @@ func TestLendDangling(t *testing.T) {
 	if err := os.Symlink(filepath.Join(t.TempDir(), "gone", "lock"), lock); err != nil {
 		t.Skip(err)
 	}
-	if _, err := c.Borrow(cachekey.Key{1}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("error %v, want one of a file that does not exist", err)
-	}
+	wantIs(t, last(c.Borrow(cachekey.Key{1})), fs.ErrNotExist)
 }

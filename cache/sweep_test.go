@@ -43,18 +43,18 @@ func keep(t *testing.T, c *Cache, n int) {
 	must(t, c.Put(key(n), content(n)))
 }
 
-// age sets an entry's last use to so long ago.
-func age(t *testing.T, c *Cache, n int, ago time.Duration) {
+// usedAgo sets the last use of a file to so long ago.
+func usedAgo(t *testing.T, path string, ago time.Duration) {
 	t.Helper()
 	then := time.Now().Add(-ago)
-	must(t, os.Chtimes(c.path(key(n)), then, then))
+	must(t, os.Chtimes(path, then, then))
 }
 
 func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
-	c := New(t.TempDir(), Options{})
+	c := newCache(t)
 	for n := range 5 {
 		keep(t, c, n)
-		age(t, c, n, time.Duration(10-n)*time.Minute)
+		usedAgo(t, c.path(key(n)), time.Duration(10-n)*time.Minute)
 	}
 	if _, ok := c.Get(key(0)); !ok { // marks it as used last
 		t.Fatal("the entry is missing")
@@ -76,27 +76,20 @@ func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
 	if s, err := c.GC(0); err != nil || s.Entries != 0 || s.Removed != 3 {
 		t.Errorf("to nothing: %+v, %v", s, err)
 	}
-	if s, err := New(filepath.Join(t.TempDir(), "none"), Options{}).GC(0); err != nil || s != (Sweep{}) {
-		t.Errorf("of no cache: %+v, %v", s, err)
-	}
+	wantResult(t, Sweep{}, "of no cache")(New(filepath.Join(t.TempDir(), "none"), Options{}).GC(0))
 }
 
 // Every sweepEvery-th stored entry starts a sweep, even if each is stored through another Cache value.
 func TestSweepsAreRare(t *testing.T) {
 	dir := t.TempDir()
 	left := filepath.Join(dir, builtFolder, ".tmp-1") // a sweep removes it
-	must(t, os.MkdirAll(filepath.Dir(left), 0o755))
-	then := time.Now().Add(-2 * leftover)
-	must(t, errors.Join(os.WriteFile(left, nil, 0o600), os.Chtimes(left, then, then)))
+	writeFile(t, left, "")
+	usedAgo(t, left, 2*leftover)
 	for n := range sweepEvery {
-		if _, err := os.Stat(left); err != nil {
-			t.Fatalf("swept after %d entries", n)
-		}
+		must(t, last(os.Stat(left)))
 		keep(t, New(dir, Options{Limit: 10 << 10}), n)
 	}
-	if _, err := os.Stat(left); err == nil {
-		t.Errorf("not swept after %d entries", sweepEvery)
-	}
+	wantError(t, last(os.Stat(left)), "")
 	if all, err := New(dir, Options{}).List(); err != nil || len(all) == 0 || len(all) == sweepEvery {
 		t.Errorf("%d entries, %v", len(all), err)
 	}
@@ -107,7 +100,7 @@ func TestSweepsAreRare(t *testing.T) {
 }
 
 func TestVerifyRemovesDamage(t *testing.T) {
-	c := New(t.TempDir(), Options{})
+	c := newCache(t)
 	for n := range 3 {
 		keep(t, c, n)
 	}
@@ -132,24 +125,19 @@ func TestVerifyRemovesDamage(t *testing.T) {
 
 // A file that a killed process left is removed after an hour and is never an entry.
 func TestLeftovers(t *testing.T) {
-	c := New(t.TempDir(), Options{})
+	c := newCache(t)
 	keep(t, c, 1)
 	old, young := filepath.Join(filepath.Dir(c.path(key(1))), ".tmp-1"),
 		filepath.Join(filepath.Dir(c.path(key(1))), ".tmp-2")
 	for _, name := range []string{old, young} {
-		must(t, os.WriteFile(name, []byte("half"), 0o600))
+		writeFile(t, name, "half")
 	}
-	then := time.Now().Add(-2 * leftover)
-	must(t, os.Chtimes(old, then, then))
+	usedAgo(t, old, 2*leftover)
 	if s, err := c.GC(defaultLimit); err != nil || s.Entries != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := os.Stat(old); err == nil {
-		t.Error("the old file was not removed")
-	}
-	if _, err := os.Stat(young); err != nil {
-		t.Error("a young file, which may still be written, was removed")
-	}
+	wantError(t, last(os.Stat(old)), "")
+	must(t, last(os.Stat(young)))
 }
 
 const (
@@ -207,9 +195,7 @@ func TestManyProcesses(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for n := range manyKeys {
-		if err := errors.Join(right(c, n), rightImage(c, n)); err != nil {
-			t.Error(err)
-		}
+		must(t, errors.Join(right(c, n), rightImage(c, n)))
 	}
 	t.Logf("%d processes were killed, %d entries are left", kills, s.Entries)
 	if s.Entries == 0 {

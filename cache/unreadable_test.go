@@ -24,7 +24,7 @@ func withoutFiles(t *testing.T, f func()) {
 
 // An entry that cannot be read at the moment is not damaged.
 func TestUnreadableEntryStays(t *testing.T) {
-	c := New(t.TempDir(), Options{})
+	c := newCache(t)
 	keep(t, c, 1)
 	must(t, c.PutImage("b", []byte("image")))
 	image := labelled(t, c, "b")[0]

@@ -5,7 +5,6 @@ package device_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
@@ -128,10 +128,49 @@ func TestFaultAtStart(t *testing.T) {
 // TestResetCause: the port's bits become the names of the causes; none before the port has set them.
 func TestResetCause(t *testing.T) {
 	for v, want := range map[uint32]string{0: "", 8: "", 0x80: "an unknown cause", 0x81: "power", 0x8a: "pin, watchdog"} {
-		t.Run(fmt.Sprintf("%#x", v), func(t *testing.T) {
-			if got := device.ResetCause(v); got != want {
-				t.Errorf("%q, want %q", got, want)
+		wantEqual(t, device.ResetCause(v), want, v)
+	}
+}
+
+// TestEmulatedClock: an emulated timer is compared with the instructions that run meanwhile, over RPC and in standalone
+// firmware. One that runs at another rate than the board file has is an error.
+func TestEmulatedClock(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	const wrong = `{"doc": "a wrong clock", "inherits": "chip/mps2_an521", "templates": ["baremetal"],
+		"core_hz": 25000000, "timer": {"kind": "systick", "hz": 25000000},
+		"arena_kib": 64, "host_clock": false, "flash": {"programmer": "none"},
+		"link": {"kind": "qemu", "program": "qemu-system-arm", "args": ["-machine", "mps2-an521"]}}`
+	e := testEnv()
+	e.Path = []string{folder}
+	writeFile(t, filepath.Join(folder, "boards", "wrong_an521.json"), wrong)
+	model := mlftest.Tiny(t, nil)
+	ctx := t.Context()
+	for _, app := range []string{boards.RPC, boards.Standalone} {
+		open := func(board string) (clock rpc.Clock, err error) {
+			spec := project.Spec{Board: board, Model: model, Options: boards.Options{App: app}}
+			p := generated(t, spec, e)
+			i, d := built(t, p), attachedTo(t, p)
+			if app == boards.Standalone {
+				s, err := d.OpenStandalone(ctx, i)
+				if err == nil {
+					clock = s.Clock()
+					err = s.Close()
+				}
+				return clock, err
 			}
-		})
+			s, err := d.Open(ctx, i)
+			if err == nil {
+				clock = s.Clock()
+				err = s.Close(ctx)
+			}
+			return clock, err
+		}
+		wantResult(t, rpc.InstructionClock, app)(open("mps2_an521"))
+		_, err := open("wrong_an521")
+		if !errors.Is(err, device.ErrClock) || !strings.HasSuffix(err.Error(), "-20.0 % off the reported 25000000") ||
+			failure.Of(err) != failure.Config {
+			t.Errorf("%s with a wrong clock: %v", app, err)
+		}
 	}
 }

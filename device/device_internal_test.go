@@ -1,33 +1,37 @@
 package device
 
 import (
-	"context"
+	"maps"
+	"os/exec"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/device/internal/attachedtest"
 	"github.com/boardsmith/boardsmith/device/internal/desk"
 	"github.com/boardsmith/boardsmith/device/internal/flashplan"
 	"github.com/boardsmith/boardsmith/device/internal/ledger"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/attached"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
-	"github.com/boardsmith/boardsmith/transport"
 )
 
 var (
-	must      = testkit.Must
-	writeFile = testkit.WriteFile
-	readFile  = testkit.ReadFile
-	wantError = testkit.WantError
+	must       = testkit.Must
+	wantEqual  = testkit.WantEqual
+	wantResult = testkit.WantResult
+	wantLen    = testkit.WantLen
+	last       = testkit.Last
+	writeFile  = testkit.WriteFile
+	readFile   = testkit.ReadFile
+	wantError  = testkit.WantError
 )
 
 // testDesk returns a desk that shares nothing with the user's.
@@ -51,24 +55,6 @@ func TestProgrammerWithoutEffect(t *testing.T) {
 			t.Errorf("%q: %v, %v", name, err, planned)
 		}
 	}
-}
-
-// TestCloseReleasesOnce: Close releases the lease of its device, and a second one not that of a later device.
-func TestCloseReleasesOnce(t *testing.T) {
-	b := findBoard(t, "nucleo_f746zg")
-	attachedtest.SetPorts(t, attached.Port{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
-	k := testDesk(t)
-	k.Programmer, k.Tool = "openocd", func(name string) (string, error) { return name, nil }
-	earlier, err := k.Attach(t.Context(), b, "")
-	must(t, err)
-	must(t, earlier.Close())
-	d, err := k.Attach(t.Context(), b, "")
-	must(t, err)
-	must(t, earlier.Close())
-	if other, err := k.Attach(t.Context(), b, ""); err == nil {
-		t.Errorf("attached twice: %v", other)
-	}
-	must(t, d.Close())
 }
 
 // TestVerifyAnswer: an answer is an image's if it has the build id and the checksum of its parts, in which gaps are as
@@ -114,9 +100,7 @@ func TestVerifyAnswer(t *testing.T) {
 		func() { i.Landmarks.Parts = []firmware.Place{{Symbol: "none"}} }, func() { i.Path += "x" },
 	} {
 		spoil()
-		if _, err := (&Device{board: &boards.Board{Memory: memory}}).partsOf(i); err == nil {
-			t.Error("an image that cannot be read has parts")
-		}
+		wantError(t, last((&Device{board: &boards.Board{Memory: memory}}).partsOf(i)), "")
 	}
 }
 
@@ -156,32 +140,15 @@ func remoteBoard(t *testing.T, address string) *boards.Board {
 // TestPowerWaitsForBridge: after a power cycle, a bridge that shares the board's power supply listens only after a
 // while.
 func TestPowerWaitsForBridge(t *testing.T) {
-	l := transporttest.Listen(t, "127.0.0.1:0")
-	address := l.Address()
-	client, err := transport.DialTCP(t.Context(), transport.TCPConfig{Address: address})
-	must(t, err)
-	defer client.Close()
-	open, err := l.Accept(t.Context()) // it keeps the port from other tests
-	must(t, err)
-	defer open.Close()
-	must(t, l.Close())
-	d, err := testDesk(t).Attach(t.Context(), remoteBoard(t, address), "")
+	address, ctx := transporttest.Refusing(t), t.Context()
+	d, err := testDesk(t).Attach(ctx, remoteBoard(t, address), "")
 	must(t, err)
 	defer d.Close()
-	listening := make(chan struct{})
-	go func() {
-		defer close(listening)
-		time.Sleep(2 * backEvery)
-		l = transporttest.Listen(t, address)
-	}()
+	listening := make(chan *transporttest.Listener, 1)
+	time.AfterFunc(2*backEvery, func() { listening <- transporttest.Listen(t, address) })
 	d.attachment.Power = "exit 0"
-	must(t, d.runPowerCommand(t.Context()))
-	<-listening
-	limited, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if _, err := l.Accept(limited); err != nil {
-		t.Errorf("the power cycle did not wait for the bridge: %v", err)
-	}
+	must(t, d.runPowerCommand(ctx))
+	must(t, last((<-listening).Accept(testkit.Within(t, 10*time.Second))))
 }
 
 // TestSilenceCause: what the ledger has of a device explains why it does not answer, unless that is the image.
@@ -192,9 +159,7 @@ func TestSilenceCause(t *testing.T) {
 		"its last flash wrote another image": {Image: "bb"},
 		"":                                   {Image: "aa"},
 	} {
-		if got := silenceCause(e, "aa"); got != want {
-			t.Errorf("%+v: %q, want %q", e, got, want)
-		}
+		wantEqual(t, silenceCause(e, "aa"), want, e)
 	}
 }
 
@@ -203,4 +168,24 @@ func findBoard(t *testing.T, name string) *boards.Board {
 	b, err := boards.Find(name, nil)
 	must(t, err)
 	return b
+}
+
+// TestToolOnPATH: a program for which Desk.Tool returns no path is searched on PATH.
+func TestToolOnPATH(t *testing.T) {
+	testkit.Need(t, "go")
+	want, err := exec.LookPath("go")
+	must(t, err)
+	k := &Desk{Tool: func(string) (string, error) { return "", nil }}
+	wantResult(t, want)(k.tool("go"))
+}
+
+// TestLinkKindsAreImplemented: each kind that a board file may name is implemented, and no other.
+func TestLinkKindsAreImplemented(t *testing.T) {
+	field, _ := reflect.TypeFor[boards.Link]().FieldByName("Kind")
+	wantEqual(t, slices.Sorted(maps.Keys(linkers)), slices.Sorted(strings.SplitSeq(field.Tag.Get("is"), "|")))
+	for kind, l := range linkers {
+		if l.start == nil && !l.keepsImage() {
+			t.Errorf("a link of kind %s can be neither started nor opened", kind)
+		}
+	}
 }

@@ -17,8 +17,9 @@ import (
 func TestEmulatorMissing(t *testing.T) {
 	b := findBoard(t, "mps2_an385")
 	b.Link.Program = "qemu-missing"
-	_, err := (&Device{board: b, desk: &Desk{}}).openLink(t.Context(), &image.Image{Path: "x"})
-	wantError(t, err, failure.ToolMissing, "apt-get install qemu-system-arm")
+	d := &Device{board: b, desk: &Desk{}}
+	wantError(t, last(d.openLink(t.Context(), &image.Image{Path: "x"})), failure.ToolMissing,
+		"apt-get install qemu-system-arm")
 }
 
 // fakeEmulator puts a program on PATH that prints this version, adds a line to the file queries for each query of it,
@@ -50,9 +51,10 @@ func TestEmulatorVersion(t *testing.T) {
 			b := findBoard(t, "mps2_an385")
 			b.Link.Program, b.Link.MinVersion, b.Link.Install = name, c.needs, "apt-get install qemu, of backports"
 			d := &Device{board: b, desk: &Desk{}}
+			ctx := t.Context()
 			if c.refused == "" {
 				for range 2 {
-					link, err := d.openLink(t.Context(), &image.Image{Path: "x"})
+					link, err := d.openLink(ctx, &image.Image{Path: "x"})
 					must(t, err)
 					link.Close()
 				}
@@ -61,9 +63,8 @@ func TestEmulatorVersion(t *testing.T) {
 				}
 				return
 			}
-			_, err := d.openLink(t.Context(), &image.Image{Path: "x"})
-			wantError(t, err, failure.ToolMissing, c.refused, "backports")
-			if _, emulator, err := MissingTools(t.Context(), b); err != nil || len(emulator) != 1 ||
+			wantError(t, last(d.openLink(ctx, &image.Image{Path: "x"})), failure.ToolMissing, c.refused, "backports")
+			if _, emulator, err := MissingTools(ctx, b); err != nil || len(emulator) != 1 ||
 				!strings.Contains(emulator[0].Error(), c.refused) {
 				t.Errorf("missing: %v", emulator)
 			}
@@ -83,12 +84,10 @@ func TestEmulatorArgs(t *testing.T) {
 		{"image", []string{"-device", "loader,file={image}"}, "-device loader,file=/a,,b.elf -icount shift=4 -chardev"},
 		{"board", []string{"-device", "loader,file={board}/boot.hex"}, "-device loader,file=/x,,y/boot.hex -icount"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			l := boards.Link{Args: c.own, Dir: "/x,y"}
-			if got := strings.Join(emulatorArgs(l, "/a,b.elf"), " "); !strings.Contains(got, c.want) {
-				t.Errorf("got %q, want %q in it", got, c.want)
-			}
-		})
+		l := boards.Link{Args: c.own, Dir: "/x,y"}
+		if got := strings.Join(emulatorArgs(l, "/a,b.elf"), " "); !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q in it", c.name, got, c.want)
+		}
 	}
 }
 

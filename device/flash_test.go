@@ -59,8 +59,8 @@ func newDesk(t *testing.T, name, tool string) *desk {
 }
 
 // programmers returns the tools with which tests of this package's own rules flash: in a plain run OpenOCD alone,
-// because each start of pyOCD takes a second of processor time. In TestFlashWritesWhatDiffers it is pyOCD; package
-// flasher tests both.
+// because each start of pyOCD takes a second of processor time. In TestFlashesEraseLittle it is pyOCD; package flasher
+// tests both.
 func programmers() []string { return []string{"openocd", "pyocd"}[:drawn.Count(1, 2)] }
 
 // deskWith returns a desk with a board of a search path.
@@ -96,10 +96,10 @@ func programmerPath(tool string) (string, error) {
 	return testkit.FindTool(tool)
 }
 
-// image returns the smallest model's firmware.
-func (d *desk) image(o boards.Options) *image.Image {
+// image returns the smallest model's firmware, with an optimization of its operator.
+func (d *desk) image(optimization string) *image.Image {
 	d.t.Helper()
-	return d.imageOf(mlftest.Tiny(d.t, nil), o)
+	return d.imageOf(mlftest.Tiny(d.t, nil), boards.Options{OperatorOpt: optimization})
 }
 
 // images are what this package's desks have built: a function of a result for each board, model and options.
@@ -153,7 +153,7 @@ func (d *desk) startFlashed(i *image.Image) {
 func flashedMicrobit(t *testing.T, tool string) (d *desk, held, other *image.Image) {
 	t.Helper()
 	d = newDesk(t, "microbit", tool)
-	held, other = d.image(boards.Options{}), d.image(boards.Options{OperatorOpt: "O0"})
+	held, other = d.image(""), d.image("O0")
 	d.startFlashed(held)
 	return d, held, other
 }
@@ -195,38 +195,37 @@ func (d *desk) attach() *device.Device {
 	b, err := boards.Find(d.board, d.env.Path)
 	must(d.t, err)
 	dev, err := attach(d.t.Context(), b, "", d.env)
-	if err != nil {
-		d.t.Fatalf("attach: %v", err)
-	}
+	must(d.t, err)
 	d.t.Cleanup(func() { dev.Close() })
 	return dev
 }
 
-// request sends a request to the emulated chip.
-func (d *desk) request(q chipkeeper.Request) chipkeeper.Answer {
+// request sends a request to the emulated chip: what to do, perhaps with faults.
+func (d *desk) request(what string, faults *chipkeeper.Faults) chipkeeper.Answer {
 	d.t.Helper()
+	q := chipkeeper.Request{Do: what, Faults: faults}
 	a, err := chipkeeper.Ask(testkit.Context(d.t), device.EmulatedDir(d.state, d.board), q)
 	if err != nil {
-		d.t.Logf("%s: %v", q.Do, err)
+		d.t.Logf("%s: %v", what, err)
 	}
 	return a
 }
 
 func (d *desk) status() chipkeeper.Answer {
 	d.t.Helper()
-	return d.request(chipkeeper.Request{Do: "status"})
+	return d.request("status", nil)
 }
 
 // setFaults replaces the faults of the emulated chip.
 func (d *desk) setFaults(f chipkeeper.Faults) chipkeeper.Answer {
 	d.t.Helper()
-	return d.request(chipkeeper.Request{Do: "faults", Faults: &f})
+	return d.request("faults", &f)
 }
 
 // flash returns the content of the emulated chip's flash, without a programmer.
 func (d *desk) flash() []byte {
 	d.t.Helper()
-	d.request(chipkeeper.Request{Do: "save"})
+	d.request("save", nil)
 	return readFile(d.t, filepath.Join(device.EmulatedDir(d.state, d.board), "flash.bin"))
 }
 
@@ -285,40 +284,4 @@ func objcopied(elf string) (parts []flasher.Segment, err error) {
 		return nil, fmt.Errorf("objcopy: %s has no segments", elf)
 	}
 	return parts, nil
-}
-
-// TestFlashWritesWhatDiffers: an erased chip, the same image again, another image, and the first one again: each is
-// held, and only what differs is written.
-func TestFlashWritesWhatDiffers(t *testing.T) {
-	t.Parallel()
-	names := drawn.Of(t, "board of TestFlashWritesWhatDiffers", []string{"microbit", "netduinoplus2"}, 1)
-	for _, board := range names {
-		for _, tool := range []string{"pyocd", "openocd"}[:drawn.Count(1, 2)] {
-			t.Run(board+"/"+tool, func(t *testing.T) {
-				d := newDesk(t, board, tool)
-				one, two := d.image(boards.Options{}), d.image(boards.Options{OperatorOpt: "O0"})
-				dev := d.attach()
-				for n, step := range []struct {
-					image  *image.Image
-					writes bool
-					reason string
-				}{
-					{one, true, "the firmware did not answer"},
-					{one, false, "firmware answered with build"},
-					{two, true, "by the ledger"},
-					{one, true, "by the ledger"},
-				} {
-					r, err := dev.Flash(t.Context(), step.image)
-					must(t, err)
-					if (r.Wrote > 0) != step.writes || !strings.Contains(r.Reason, step.reason) {
-						t.Errorf("step %d: %+v", n, r)
-					}
-					d.mustHold(step.image)
-					s, err := dev.Open(t.Context(), step.image)
-					must(t, err)
-					must(t, s.Close(t.Context()))
-				}
-			})
-		}
-	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
@@ -133,7 +134,7 @@ func TestLeaseOutlastsKilledHost(t *testing.T) {
 	real, err := programmerPath("openocd")
 	must(t, err)
 	bin := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(bin, "openocd"), fmt.Appendf(nil, "#!/bin/sh\n%s \"$@\"\nexit $?\n", real), 0o755))
+	testkit.WriteProgram(t, filepath.Join(bin, "openocd"), "#!/bin/sh\n"+real+" \"$@\"\nexit $?\n")
 	const into = 900 // transfers
 	at := d.setFaults(chipkeeper.Faults{HangAfter: into}).Address
 	cmd := d.job(two)
@@ -217,7 +218,7 @@ func (d *desk) job(i *image.Image) *exec.Cmd {
 	job, err := json.Marshal(flashJob{d.board, d.env.Path, d.state, d.env.Programmer, *i, i.BuildDir})
 	must(d.t, err)
 	file := filepath.Join(d.t.TempDir(), "job.json")
-	must(d.t, os.WriteFile(file, job, 0o600))
+	writeFile(d.t, file, string(job))
 	return childCommand(d.t, "flash", file)
 }
 
@@ -356,12 +357,13 @@ func TestEmulatorKilled(t *testing.T) {
 			t.Parallel()
 			d, i, _ := flashedMicrobit(t, "openocd")
 			dev := d.attach()
-			s, err := dev.Open(t.Context(), i)
+			ctx := t.Context()
+			s, err := dev.Open(ctx, i)
 			must(t, err)
 			for _, pid := range childrenOf(d.status().Address.PID) {
 				must(t, syscall.Kill(pid, how))
 			}
-			for killed := time.Now(); err == nil; _, err = s.Platform(t.Context()) {
+			for killed := time.Now(); err == nil; _, err = s.Platform(ctx) {
 				if time.Since(killed) > 20*time.Second {
 					t.Fatal("the session goes on")
 				}
@@ -369,8 +371,8 @@ func TestEmulatorKilled(t *testing.T) {
 			if class := failure.Of(err); class == failure.Timeout {
 				t.Errorf("class %s: %v", class, err)
 			}
-			must(t, s.Close(t.Context()))
-			must(t, writeAndRead(t.Context(), t, dev, i))
+			must(t, s.Close(ctx))
+			must(t, writeAndRead(ctx, t, dev, i))
 		})
 	}
 }
@@ -407,9 +409,6 @@ func flashingChild(file string) int {
 	}
 	host := device.Host{Path: job.Path, Log: hclog.New(&hclog.LoggerOptions{Level: hclog.Trace, Output: &log})}
 	env := env{Host: host, StateDir: job.State, Programmer: job.Tool, Tool: programmerPath, Wait: 5 * time.Minute}
-	if wait, err := time.ParseDuration(os.Getenv("PROJECT_TEST_WAIT")); err == nil {
-		env.Wait = wait
-	}
 	b, err := boards.Find(job.Board, job.Path)
 	if err == nil {
 		var dev *device.Device
@@ -441,4 +440,27 @@ func (d *killingLog) Write(p []byte) (int, error) {
 		}
 	}
 	return os.Stdout.Write(p)
+}
+
+// childMode names the mode in which this test program runs as a second process, which is then killed or watched.
+const childMode = "DEVICE_TEST_CHILD"
+
+// child is the main function of the second process. childMode selects what it does.
+func child() int {
+	switch os.Getenv(childMode) {
+	case "flash":
+		return flashingChild(os.Args[1])
+	case "attach":
+		return attachingChild()
+	}
+	return 3
+}
+
+func childCommand(t *testing.T, mode string, args ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	must(t, err)
+	cmd := exec.Command(exe, args...)
+	cmd.Env = append(os.Environ(), childMode+"="+mode)
+	return cmd
 }

@@ -41,9 +41,7 @@ func TestMonitorOfPieces(t *testing.T) {
 		}
 	}
 	for i := range bytes {
-		if got := show(bytes[:i], bytes[i:]); got != all {
-			t.Errorf("cut at %d:\n%s\nwant\n%s", i, got, all)
-		}
+		wantEqual(t, show(bytes[:i], bytes[i:]), all, i)
 	}
 }
 
@@ -69,6 +67,5 @@ func TestReplay(t *testing.T) {
 			t.Errorf("%s: %v\n%s", damage, err, got)
 		}
 	}
-	_, err = replayed("")
-	wantError(t, err, failure.Config)
+	wantError(t, last(replayed("")), failure.Config)
 }

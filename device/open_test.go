@@ -32,22 +32,21 @@ func TestOpenTwiceLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	p := generated(t, project.Spec{})
 	i, d := built(t, p), attachedTo(t, p)
-	r, err := d.Flash(t.Context(), i)
+	ctx := t.Context()
+	r, err := d.Flash(ctx, i)
 	if err != nil || r.Wrote != 0 || r.Reason == "" {
 		t.Errorf("flash: %+v, %v", r, err)
 	}
 	for range 2 {
-		s, err := d.Open(t.Context(), i)
+		s, err := d.Open(ctx, i)
 		must(t, err)
 		rpctest.CallTwice(t, s)
 		if runtime.GOOS == "linux" && len(running(t, i.Path)) != 1 {
 			t.Error("an open device is not one process")
 		}
-		must(t, s.Close(t.Context()))
+		must(t, s.Close(ctx))
 	}
-	if left := running(t, i.Path); len(left) > 0 {
-		t.Errorf("processes still run: %q", left)
-	}
+	wantEqual(t, len(running(t, i.Path)), 0, "processes still run")
 }
 
 // running lists the processes of a program.
@@ -66,15 +65,14 @@ func running(t *testing.T, program string) (list []string) {
 // TestIdentityRefusesArguments: the firmware's identity takes at most a nonce, which is a number.
 func TestIdentityRefusesArguments(t *testing.T) {
 	t.Parallel()
-	s, err := generated(t, project.Spec{}).Run(t.Context(), testEnv().desk(), "")
+	ctx := t.Context()
+	s, err := generated(t, project.Spec{}).Run(ctx, testEnv().desk(), "")
 	must(t, err)
-	defer s.Close(t.Context())
-	f, err := s.Function(t.Context(), "boardsmith.build_id")
+	defer s.Close(ctx)
+	f, err := s.Function(ctx, "boardsmith.build_id")
 	must(t, err)
 	for _, args := range [][]any{{"7"}, {7, 8}} {
-		if _, err := f.Call(t.Context(), args...); err == nil {
-			t.Errorf("build_id took %v", args)
-		}
+		wantError(t, last(f.Call(ctx, args...)), "")
 	}
 }
 
@@ -89,10 +87,13 @@ func TestOpenRefusesWrongImage(t *testing.T) {
 	swapped.Path, swapped.Digest = j.Path, j.Digest // as if the wrong file had been flashed
 	lost.Digest = strings.Repeat("0", len(i.Digest))
 	elsewhere.Board = "nucleo"
-	wantError(t, last(d.Open(t.Context(), &swapped)), failure.Verify, "build "+j.ID()+", not build "+i.ID())
-	wantError(t, last(d.Open(t.Context(), &lost)), failure.Config)
-	wantError(t, last(d.Flash(t.Context(), &elsewhere)), failure.Config)
-	wantError(t, last(attach(t.Context(), first.Board(), "serial-3", testEnv())), failure.Config)
+	ctx := t.Context()
+	wantError(t, last(d.Open(ctx, &swapped)), failure.Verify, "build "+j.ID()+", not build "+i.ID())
+	wantError(t, last(d.Open(ctx, &lost)), failure.Config)
+	wantError(t, last(d.Flash(ctx, &elsewhere)), failure.Config)
+	wantError(t, last(attach(ctx, first.Board(), "serial-3", testEnv())), failure.Config)
+	// Only a serial port has a rate.
+	wantError(t, d.Monitor(ctx, nil, device.Monitoring{Baud: 9600}), failure.Config, "Monitoring.Baud")
 }
 
 // TestProcessEndsWithInput: the firmware's program ends at the end of its input, uses no processor time while it waits,
@@ -111,13 +112,10 @@ func TestProcessEndsWithInput(t *testing.T) {
 	if _, err := out.Read(hello); err != nil || hello[1] != 0xff || hello[2] != 0xfd {
 		t.Errorf("it began with % x, %v", hello, err)
 	}
-	_, err = in.Write([]byte{0xff, 0xfd, 1}) // an incomplete frame
-	must(t, err)
+	must(t, last(in.Write([]byte{0xff, 0xfd, 1}))) // an incomplete frame
 	time.Sleep(600 * time.Millisecond)
 	must(t, in.Close())
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("at the end of its input: %v", err)
-	}
+	must(t, cmd.Wait())
 	if used := cmd.ProcessState.SystemTime() + cmd.ProcessState.UserTime(); used > 60*time.Millisecond {
 		t.Errorf("it used %v of processor time in 600 ms without input", used)
 	}
@@ -139,16 +137,15 @@ func TestLinkOutlastsSessions(t *testing.T) {
 	t.Parallel()
 	p := generated(t, project.Spec{})
 	i, d := built(t, p), attachedTo(t, p)
-	wantError(t, last(d.Link(t.Context(), nil)), failure.Config)
-	link, err := d.Link(t.Context(), i)
+	ctx := t.Context()
+	wantError(t, last(d.Link(ctx, nil)), failure.Config)
+	link, err := d.Link(ctx, i)
 	must(t, err)
 	for range 2 {
-		session, err := transport.Dial(t.Context(), link, transport.SessionOptions{})
+		session, err := transport.Dial(ctx, link, transport.SessionOptions{})
 		must(t, err)
 		rpctest.CallTwice(t, rpc.New(session, rpc.Options{}))
 	}
 	must(t, link.Close())
-	if left := running(t, i.Path); len(left) > 0 {
-		t.Errorf("left running: %q", left)
-	}
+	wantEqual(t, len(running(t, i.Path)), 0, "left running")
 }

@@ -11,14 +11,11 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/device/emulated"
-	"github.com/boardsmith/boardsmith/executor"
-	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper/keepertest"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -82,7 +79,8 @@ func TestRelativePaths(t *testing.T) {
 					return filepath.Rel(here, openocd)
 				},
 			}
-			p, err := builder.Generate(t.Context(), "project", project.Spec{
+			ctx := t.Context()
+			p, err := builder.Generate(ctx, "project", project.Spec{
 				Board: "own boards/boards/mine.json", Template: "own/baremetal/templates/baremetal", Model: "a model.tar",
 				Libraries: []string{"named", "own/two", "three"}, Runtime: "crt",
 			})
@@ -91,24 +89,25 @@ func TestRelativePaths(t *testing.T) {
 			must(t, err)
 			t.Cleanup(func() {
 				if b.Flash.Emulated {
-					_, err := desk.StopEmulated(context.Background(), b)
-					must(t, err)
+					must(t, last(desk.StopEmulated(context.Background(), b)))
 				}
 			})
 			t.Cleanup(func() { must(t, p.Close()) })
-			d, err := desk.Attach(t.Context(), b, "")
+			d, err := desk.Attach(ctx, b, "")
 			must(t, err)
 			t.Chdir(elsewhere)
-			i, err := p.Build(t.Context())
+			i, err := p.Build(ctx)
 			must(t, err)
-			report, err := d.Flash(t.Context(), i)
+			report, err := d.Flash(ctx, i)
 			must(t, err)
 			must(t, p.RecordFlash(i, report, nil))
 			t.Chdir(further)
-			runs(t, d, p, i)
+			_, _, err = p.Model()
+			must(t, err)
+			mustAnswer(t, d, i)
 			must(t, d.Close())
 
-			again, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "by name"), project.Spec{
+			again, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "by name"), project.Spec{
 				Board: "mine", Template: "baremetal", Model: filepath.Join(p.Dir(), "model.tar"),
 				Libraries: []string{"named", "three"},
 			})
@@ -117,34 +116,14 @@ func TestRelativePaths(t *testing.T) {
 			t.Chdir(filepath.Dir(i.Path))
 			own := *i
 			own.Path, own.Map, own.Bin, own.Hex = filepath.Base(i.Path), "", "", ""
-			d, err = desk.Attach(t.Context(), b, "")
+			d, err = desk.Attach(ctx, b, "")
 			must(t, err)
-			must(t, last(d.Flash(t.Context(), &own)))
-			runs(t, d, p, &own)
+			must(t, last(d.Flash(ctx, &own)))
+			mustAnswer(t, d, &own)
 			must(t, d.Close())
 			for _, dir := range []string{elsewhere, further} {
-				if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-					t.Errorf("%s holds %v, %v", dir, left, err)
-				}
+				wantLen(t, 0, dir)(os.ReadDir(dir))
 			}
 		})
 	}
-}
-
-// runs opens the image and runs the project's model.
-func runs(t *testing.T, d *device.Device, p *project.Project, i *image.Image) {
-	t.Helper()
-	s, err := d.Open(t.Context(), i)
-	must(t, err)
-	_, m, err := p.Model()
-	must(t, err)
-	x, err := executor.Open(t.Context(), s, m)
-	must(t, err)
-	for _, in := range m.Inputs {
-		a, err := ndarray.New(in.DType, in.Shape...)
-		must(t, err)
-		must(t, x.SetInput(t.Context(), in.Name, a))
-	}
-	must(t, x.Run(t.Context()))
-	must(t, s.Close(t.Context()))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -120,8 +121,7 @@ func TestMeasureClock(t *testing.T) {
 	if reported, _, err := measureClock(t.Context(), noTicks); reported != 0 || err != nil {
 		t.Errorf("of a device without ticks: %v, %v", reported, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
+	ctx := testkit.Within(t, 10*time.Millisecond)
 	slow := &fakeClock{1e6, 1e6, time.Millisecond, time.Now()}
 	_, _, err := measureClock(ctx, slow.query)
 	wantError(t, err, failure.Timeout)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper"
@@ -40,28 +39,31 @@ func times(t *testing.T, path string) int {
 	return strings.Count(string(text), "\n")
 }
 
-// TestPowerIsCycledOnce: the power of a board that does not respond is cycled once before the operation fails.
+// TestPowerIsCycledOnce: the power of a board that does not respond is cycled once before the operation fails, and once
+// for each call of PowerCycle, which reports whether there is a command.
 func TestPowerIsCycledOnce(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	dir := t.TempDir()
-	i := d.image(boards.Options{})
+	i := d.image("")
 	ran, link := filepath.Join(dir, "ran"), filepath.Join(dir, "tty")
 	dev := d.powered(fmt.Sprintf("echo x >>%s; ln -sf $(cat %s.to) %s", ran, link, link))
 	writeFile(t, link+".to", *dev.Port())
 
-	wantError(t, last(dev.Open(t.Context(), i)), failure.Boot) // a chip without firmware
-	if n := times(t, ran); n != 1 {
-		t.Errorf("its power was cycled %d times", n)
-	}
-	must(t, last(dev.Flash(t.Context(), i)))
+	ctx := t.Context()
+	wantError(t, last(dev.Open(ctx, i)), failure.Boot) // a chip without firmware
+	wantEqual(t, times(t, ran), 1, "its power was cycled")
+	must(t, last(dev.Flash(ctx, i)))
 	must(t, os.Remove(link))
 	*dev.Port() = link // it is there once the command has run
-	s, err := dev.Open(t.Context(), i)
-	must(t, err)
-	must(t, s.Close(t.Context()))
-	if n := times(t, ran); n != 2 {
-		t.Errorf("its power was cycled %d times", n)
+	mustAnswer(t, dev, i)
+	if done, err := dev.PowerCycle(ctx); !done || err != nil {
+		t.Errorf("%v, %v", done, err)
+	}
+	wantEqual(t, times(t, ran), 3, "its power was cycled")
+	must(t, dev.Close())
+	if done, err := d.powered("").PowerCycle(ctx); done || err != nil {
+		t.Errorf("without a command: %v, %v", done, err)
 	}
 }
 
@@ -70,7 +72,7 @@ func TestPowerCycleRescuesFlash(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	dir := t.TempDir()
-	i := d.image(boards.Options{})
+	i := d.image("")
 	ran, back := filepath.Join(dir, "ran"), filepath.Join(dir, "back")
 	dev := d.powered(fmt.Sprintf("echo x >>%s; for i in $(seq 200); do [ -e %s ] && exit 0; sleep 0.05; done; exit 1",
 		ran, back))
@@ -89,32 +91,11 @@ func TestPowerCycleRescuesFlash(t *testing.T) {
 	d.mustHold(i)
 }
 
-// TestPowerCycleReportsCommand: PowerCycle runs the command once for each call, and reports whether there is one.
-func TestPowerCycleReportsCommand(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t, "microbit", "openocd")
-	ran := filepath.Join(t.TempDir(), "ran")
-	dev := d.powered("echo x >>" + ran)
-	for range 2 {
-		if done, err := dev.PowerCycle(t.Context()); !done || err != nil {
-			t.Errorf("%v, %v", done, err)
-		}
-	}
-	if n := times(t, ran); n != 2 {
-		t.Errorf("the command ran %d times", n)
-	}
-	must(t, dev.Close())
-	dev = d.powered("")
-	if done, err := dev.PowerCycle(t.Context()); done || err != nil {
-		t.Errorf("without a command: %v, %v", done, err)
-	}
-}
-
 // TestFailedPowerCommandKeepsError: a power command that fails is logged, and the original error is returned.
 func TestFailedPowerCommandKeepsError(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	i := d.image(boards.Options{})
+	i := d.image("")
 	var log bytes.Buffer
 	d.env.Log = hclog.New(&hclog.LoggerOptions{Output: &log})
 	dev := d.powered("exit 3")

@@ -60,19 +60,23 @@ func TestAttachStartsNoCopyOfItself(t *testing.T) {
 	}
 }
 
-var emulatedCalls = map[string]func(*device.Desk, context.Context, *boards.Board) (device.EmulatedState, error){
-	"start": (*device.Desk).StartEmulated, "stop": (*device.Desk).StopEmulated,
-	"erase": (*device.Desk).EraseEmulated, "swap": (*device.Desk).SwapEmulated,
+var emulatedCalls = []func(*device.Desk, context.Context, *boards.Board) (device.EmulatedState, error){
+	(*device.Desk).StartEmulated, (*device.Desk).StopEmulated, (*device.Desk).EraseEmulated, (*device.Desk).SwapEmulated,
 }
 
-// TestEmulatedCallsRefuseRealBoard: a board whose chip is not emulated is refused.
-func TestEmulatedCallsRefuseRealBoard(t *testing.T) {
+// TestUnusableBoardIsRefused: a board whose chip is not emulated, and, before its build, one whose link only its build
+// determines.
+func TestUnusableBoardIsRefused(t *testing.T) {
+	ctx := t.Context()
 	k := &device.Desk{StateDir: t.TempDir(), LeaseDir: t.TempDir(), Probes: emulated.Probes()}
-	b := findBoard(t, "host")
-	for name, do := range emulatedCalls {
-		t.Run(name, func(t *testing.T) {
-			wantError(t, last(do(k, t.Context(), b)), failure.Config, "no emulated chip")
-		})
+	for _, do := range emulatedCalls {
+		wantError(t, last(do(k, ctx, findBoard(t, "host"))), failure.Config, "no emulated chip")
+	}
+	b := findBoard(t, "zephyr/nucleo_f746zg")
+	for _, err := range []error{
+		last(k.Attach(ctx, b, "")), last(k.EraseCommands(ctx, b, "")), last(k.StartEmulated(ctx, b)),
+	} {
+		wantError(t, err, failure.Config, "only a build finds out how board "+b.Name+" is reached")
 	}
 }
 
@@ -82,14 +86,15 @@ func TestEmulatedBoardNeedsProbes(t *testing.T) {
 	b := findBoard(t, "microbit")
 	k := &device.Desk{StateDir: t.TempDir(), LeaseDir: t.TempDir()}
 	must(t, os.MkdirAll(device.EmulatedDir(k.StateDir, b.Name), 0o755)) // by another program
-	errs := map[string]error{"attach": last(k.Attach(t.Context(), b, ""))}
-	for name, do := range emulatedCalls {
-		errs[name] = last(do(k, t.Context(), b))
+	ctx := t.Context()
+	errs := []error{last(k.Attach(ctx, b, ""))}
+	for _, do := range emulatedCalls {
+		errs = append(errs, last(do(k, ctx, b)))
 	}
-	for name, err := range errs {
-		t.Run(name, func(t *testing.T) { wantError(t, err, failure.Config, b.Name, "device/emulated", "Probes") })
+	for _, err := range errs {
+		wantError(t, err, failure.Config, b.Name, "device/emulated", "Probes")
 	}
-	list, err := k.Devices(t.Context())
+	list, err := k.Devices(ctx)
 	must(t, err)
 	for _, d := range list {
 		if d.Emulated {
@@ -97,7 +102,7 @@ func TestEmulatedBoardNeedsProbes(t *testing.T) {
 		}
 	}
 	k.Programmer = "none"
-	d, err := k.Attach(t.Context(), b, "") // QEMU alone
+	d, err := k.Attach(ctx, b, "") // QEMU alone
 	must(t, err)
 	must(t, d.Close())
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/attached"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 )
 
@@ -36,53 +37,49 @@ func TestReplugKeepsDevice(t *testing.T) {
 	b, k := realBoard(t)
 	port := attached.Port{Name: other.Name(), USB: b.Link.USB, Serial: "S1", Path: "1-2"}
 	attachedtest.SetPorts(t, port)
-	d, err := k.Attach(t.Context(), b, "")
+	ctx := t.Context()
+	d, err := k.Attach(ctx, b, "")
 	must(t, err)
 	defer d.Close()
 	missing, otherBoard := port, port
 	missing.Name, otherBoard.Serial = filepath.Join(t.TempDir(), "ttyACM0"), "S2"
-	for name, ports := range map[string][]attached.Port{
-		"no port": nil, "a missing port": {missing}, "another board's port": {otherBoard},
-	} {
+	for _, ports := range [][]attached.Port{nil, {missing}, {otherBoard}} {
 		attachedtest.SetPorts(t, ports...)
-		if _, err := d.openLink(t.Context(), nil); failure.Of(err) != failure.ProbeMissing {
-			t.Errorf("%s: %v", name, err)
-		}
+		wantError(t, last(d.openLink(ctx, nil)), failure.ProbeMissing)
 	}
 	port.Name, port.Path = far.Name(), "3-1"
 	attachedtest.SetPorts(t, otherBoard, port)
-	link, err := d.openLink(t.Context(), nil)
+	link, err := d.openLink(ctx, nil)
 	must(t, err)
 	must(t, link.Close())
 	if c := d.attachment.Programmer.Commands(flasher.Job{})[0]; d.attachment.Port != far.Name() ||
-		!strings.Contains(c, "adapter usb location 3-1") {
+		!strings.Contains(c, "'adapter serial S1'") || !strings.Contains(c, "'adapter usb location 3-1'") {
 		t.Errorf("%+v: %s", d.attachment, c)
 	}
 }
 
-// TestLeaseIsForAllUsers: a probe is leased for all users of a computer, whose error names the holder. The state
-// folders remain empty.
+// TestLeaseIsForAllUsers: a probe is leased for all users of a computer, whose error names the holder. Close releases
+// the lease of its device, and a second one not that of a later device. The state folders remain empty.
 func TestLeaseIsForAllUsers(t *testing.T) {
+	ctx := t.Context()
 	b, k := realBoard(t)
 	attachedtest.SetPorts(t, attached.Port{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"})
-	d, err := k.Attach(t.Context(), b, "")
+	d, err := k.Attach(ctx, b, "")
 	must(t, err)
 	other := testDesk(t)
 	other.Programmer, other.LeaseDir = k.Programmer, k.LeaseDir
-	_, err = other.Attach(t.Context(), b, "")
-	wantError(t, err, failure.ProbeMissing, "in use by process")
+	wantError(t, last(other.Attach(ctx, b, "")), failure.ProbeMissing, "in use by process")
 	must(t, d.Close())
-	d, err = other.Attach(t.Context(), b, "")
+	later, err := other.Attach(ctx, b, "")
 	must(t, err)
 	must(t, d.Close())
+	wantError(t, last(k.Attach(ctx, b, "")), failure.ProbeMissing, "in use by process")
+	must(t, later.Close())
 	for _, dir := range []string{k.StateDir, other.StateDir} {
-		if files, _ := filepath.Glob(filepath.Join(dir, "*")); files != nil {
-			t.Errorf("in the state folder: %v", files)
-		}
+		wantLen(t, 0)(filepath.Glob(filepath.Join(dir, "*")))
 	}
 	k.LeaseDir = t.TempDir() // not for all users
-	_, err = k.Attach(t.Context(), b, "")
-	wantError(t, err, failure.Config)
+	wantError(t, last(k.Attach(ctx, b, "")), failure.Config)
 }
 
 // TestReplugIntoLease: if a board is plugged in where another process has a lease, or its probe alone is, each use is
@@ -91,39 +88,38 @@ func TestReplugIntoLease(t *testing.T) {
 	b, k := realBoard(t)
 	dir, usb := t.TempDir(), b.Link.USB
 	output, tool := filepath.Join(dir, "output"), filepath.Join(dir, "pyocd")
-	must(t, os.WriteFile(tool, []byte("#!/bin/sh\necho tool >>"+output+"\nexit 1\n"), 0o755))
+	testkit.WriteProgram(t, tool, "#!/bin/sh\necho tool >>"+output+"\nexit 1\n")
 	b.Flash.Chip = "stm32f746zg"
 	k.Programmer, k.Tool = "pyocd", func(string) (string, error) { return tool, nil }
 	k.File = &DeskFile{Devices: []DeskDevice{{Name: "it", Board: b.Name, Probe: "S1", Power: "echo power >>" + output}}}
 	attachedtest.SetUSB(t)
 	attachedtest.SetPorts(t, attached.Port{Name: "a", USB: usb, Serial: "S1", Path: "11-2"})
-	first, err := k.Attach(t.Context(), b, "")
+	ctx := t.Context()
+	first, err := k.Attach(ctx, b, "")
 	must(t, err)
 	defer first.Close()
 
 	attachedtest.SetPorts(t, attached.Port{Name: "b", USB: usb, Serial: "S1", Path: "13-1"})
-	second, err := k.Attach(t.Context(), b, "")
+	second, err := k.Attach(ctx, b, "")
 	must(t, err)
 	mustBeRefused(t, first, "leased by another device")
 	must(t, second.Close())
 
 	attachedtest.SetPorts(t)
 	attachedtest.SetUSB(t, "14-1 "+usb+" S1")
-	lease, err := ledger.Take(t.Context(), k.LeaseDir, "usb:14-1", 0)
+	lease, err := ledger.Take(ctx, k.LeaseDir, "usb:14-1", 0)
 	must(t, err)
 	mustBeRefused(t, first, "probe without UART, leased by another device")
 	lease.Release()
-	if text, err := os.ReadFile(output); err == nil {
-		t.Errorf("programs ran:\n%s", text)
-	}
-	if err := first.relocate(t.Context()); !errors.Is(err, desk.ErrMissing) || first.attachment.LeaseName() != "usb:14-1" {
+	wantError(t, last(os.ReadFile(output)), "")
+	if err := first.relocate(ctx); !errors.Is(err, desk.ErrMissing) || first.attachment.LeaseName() != "usb:14-1" {
 		t.Errorf("the UART is missing: at %s: %v", first.attachment.LeaseName(), err)
 	}
-	if l, err := ledger.Take(t.Context(), k.LeaseDir, "usb:14-1", 0); err == nil {
+	if l, err := ledger.Take(ctx, k.LeaseDir, "usb:14-1", 0); err == nil {
 		l.Release()
 		t.Error("the new port is not leased")
 	}
-	l, err := ledger.Take(t.Context(), k.LeaseDir, "usb:11-2", 0)
+	l, err := ledger.Take(ctx, k.LeaseDir, "usb:11-2", 0)
 	if err != nil {
 		t.Errorf("the old port is still leased: %v", err)
 	}
@@ -133,22 +129,23 @@ func TestReplugIntoLease(t *testing.T) {
 // mustBeRefused tries each use of a device whose new USB port is leased: *LeaseError, and the device's lease stays.
 func mustBeRefused(t *testing.T, d *Device, situation string) {
 	t.Helper()
+	ctx := t.Context()
 	for name, use := range map[string]func() error{
-		"open":     func() error { _, err := d.openLink(t.Context(), nil); return err },
-		"erase":    func() error { _, err := d.Erase(t.Context()); return err },
-		"identify": func() error { _, err := d.Identify(t.Context()); return err },
-		"debug":    func() error { return d.Debug(t.Context(), Debugging{}, nil) },
+		"open":     func() error { _, err := d.openLink(ctx, nil); return err },
+		"erase":    func() error { _, err := d.Erase(ctx); return err },
+		"identify": func() error { _, err := d.Identify(ctx); return err },
+		"debug":    func() error { return d.Debug(ctx, Debugging{}, nil) },
 		"power": func() error {
 			power := d.attachment.Power
 			defer func() { d.attachment.Power = power }()
 			d.attachment.Power = "true"
-			return d.runPowerCommand(t.Context())
+			return d.runPowerCommand(ctx)
 		},
 	} {
 		for attempt := range 2 {
 			err := use()
 			var inUse *ledger.LeaseError
-			cycled := (&powerCycle{d: d}).cycle(t.Context(), err)
+			cycled := (&powerCycle{d: d}).cycle(ctx, err)
 			if !errors.As(err, &inUse) || d.attachment.LeaseName() != "usb:11-2" || cycled {
 				t.Errorf("%s: %s, attempt %d: at %s: %v", situation, name, attempt, d.attachment.LeaseName(), err)
 			}

@@ -14,38 +14,28 @@ import (
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
 // TestRTTRanges: the control block is at its symbol. Without an image it is searched in RAM, and an image without one
 // is an error.
 func TestRTTRanges(t *testing.T) {
-	cc, err := exec.LookPath("arm-none-eabi-gcc")
-	if err != nil {
-		t.Skip("no arm-none-eabi-gcc")
-	}
+	testkit.Need(t, "arm-none-eabi-gcc")
 	compiled := func(source string) *image.Image {
 		dir := t.TempDir()
 		file, object := filepath.Join(dir, "x.c"), filepath.Join(dir, "x.o")
 		writeFile(t, file, source)
-		must(t, exec.Command(cc, "-c", "-o", object, file).Run())
+		must(t, exec.Command("arm-none-eabi-gcc", "-c", "-o", object, file).Run())
 		return &image.Image{Path: object, Digest: cachekey.Digest(readFile(t, object))}
 	}
 	b := findBoard(t, "microbit")
-	ranges, err := rttRanges(expected{compiled("char _SEGGER_RTT[72];"), true}, b)
-	if err != nil || len(ranges) != 1 || ranges[0].Size != 72 {
-		t.Errorf("%v, %v", ranges, err)
-	}
-	ranges, err = rttRanges(expected{}, b)
-	if err != nil || len(ranges) != 1 || ranges[0].Addr != 0x20000000 || ranges[0].Size != 16<<10 {
-		t.Errorf("without an image: %v, %v", ranges, err)
-	}
-	ranges, err = rttRanges(expected{image: compiled("char _SEGGER_RTT[72];")}, b)
-	if err != nil || len(ranges) != 2 || ranges[0].Size != 72 || ranges[1].Size != 16<<10 {
-		t.Errorf("another image may run: %v, %v", ranges, err)
-	}
-	_, err = rttRanges(expected{compiled("int x;"), true}, b)
-	wantError(t, err, failure.Config, rttSymbol)
+	ram, block := flasher.Range{Addr: 0x20000000, Size: 16 << 10}, flasher.Range{Size: 72}
+	with := compiled("char _SEGGER_RTT[72];")
+	wantResult(t, []flasher.Range{block})(rttRanges(expected{with, true}, b))
+	wantResult(t, []flasher.Range{ram}, "without an image")(rttRanges(expected{}, b))
+	wantResult(t, []flasher.Range{block, ram}, "another image may run")(rttRanges(expected{image: with}, b))
+	wantError(t, last(rttRanges(expected{compiled("int x;"), true}, b)), failure.Config, rttSymbol)
 }
 
 // fakeServer serves RTT on a port until end is closed.
@@ -116,8 +106,7 @@ func TestRTTReadEndsWithContext(t *testing.T) {
 	must(t, err)
 	defer l.Close()
 	close(s.end)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
+	ctx := testkit.Within(t, 50*time.Millisecond)
 	start := time.Now()
 	if _, err = l.Read(ctx, make([]byte, 1)); err == nil || time.Since(start) > endsWithin/2 {
 		t.Errorf("after %v: %v", time.Since(start), err)

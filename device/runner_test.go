@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
@@ -35,13 +34,12 @@ run "program {$1/zephyr/zephyr.hex} reset exit"
 // without the image is not recorded as holding it, whatever the runner reports, and the next flash writes everything.
 func TestRunnerIsVerifiedByAnswer(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("openocd"); err != nil {
-		t.Skip("openocd is not installed")
-	}
+	testkit.Need(t, "openocd")
 	d := newDesk(t, "microbit", "west")
-	images := [2]*image.Image{d.image(boards.Options{}), d.image(boards.Options{OperatorOpt: "O0"})}
+	images := [2]*image.Image{d.image(""), d.image("O0")}
 	dev := d.attach()
-	up, err := d.env.desk().StartEmulated(t.Context(), dev.Board())
+	ctx := t.Context()
+	up, err := d.env.desk().StartEmulated(ctx, dev.Board())
 	must(t, err)
 	host, port, err := net.SplitHostPort(up.Server.Bitbang)
 	must(t, err)
@@ -68,7 +66,7 @@ func TestRunnerIsVerifiedByAnswer(t *testing.T) {
 	} {
 		i := inBuild(t, images[c.image], build)
 		writeFile(t, filepath.Join(build, "mode"), c.mode)
-		r, err := dev.Flash(t.Context(), i)
+		r, err := dev.Flash(ctx, i)
 		if failure.Of(err) != c.class || (r.Erased == r.Sectors) != c.writes || (r.Erased > 0) != c.writes ||
 			r.Verified != (err == nil) || !strings.Contains(r.Reason, c.reason) {
 			t.Errorf("step %d: class %s, %v, %+v", n, failure.Of(err), err, r)
@@ -77,10 +75,8 @@ func TestRunnerIsVerifiedByAnswer(t *testing.T) {
 			d.mustHold(i)
 		}
 	}
-	s, err := dev.Open(t.Context(), inBuild(t, images[1], build))
-	must(t, err)
-	must(t, s.Close(t.Context()))
-	wantError(t, last(dev.Erase(t.Context())), failure.Config)
+	mustAnswer(t, dev, inBuild(t, images[1], build))
+	wantError(t, last(dev.Erase(ctx)), failure.Config)
 	d.mustHold(images[1])
 }
 
@@ -91,8 +87,6 @@ func inBuild(t *testing.T, i *image.Image, build string) *image.Image {
 	copied.BuildDir, copied.Path = build, filepath.Join(build, "zephyr", "zephyr.elf")
 	writeFile(t, copied.Path, string(readFile(t, i.Path)))
 	hex := filepath.Join(build, "zephyr", "zephyr.hex")
-	if out, err := exec.Command("arm-none-eabi-objcopy", "-O", "ihex", i.Path, hex).CombinedOutput(); err != nil {
-		t.Fatalf("objcopy: %v: %s", err, out)
-	}
+	testkit.Output(t, exec.Command("arm-none-eabi-objcopy", "-O", "ihex", i.Path, hex))
 	return &copied
 }

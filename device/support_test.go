@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/chipkeeper/keepertest"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -54,10 +55,14 @@ func testEnv() env {
 }
 
 var (
-	must      = testkit.Must
-	writeFile = testkit.WriteFile
-	readFile  = testkit.ReadFile
-	wantError = testkit.WantError
+	must       = testkit.Must
+	wantEqual  = testkit.WantEqual
+	wantResult = testkit.WantResult
+	wantLen    = testkit.WantLen
+	writeFile  = testkit.WriteFile
+	readFile   = testkit.ReadFile
+	wantError  = testkit.WantError
+	last       = testkit.Last
 )
 
 // generated makes a project in a folder of its own and closes it when the test ends. Without a board it is for the
@@ -158,8 +163,14 @@ func writeAndRead(ctx context.Context, t *testing.T, d *device.Device, i *image.
 	return err
 }
 
-// last returns the error of a call.
-func last[T any](_ T, err error) error { return err }
+// mustAnswer opens the device, calls the smallest model's operator, and closes the session.
+func mustAnswer(t *testing.T, d *device.Device, i *image.Image) {
+	t.Helper()
+	s, err := d.Open(t.Context(), i)
+	must(t, err)
+	rpctest.CallTwice(t, s)
+	must(t, s.Close(t.Context()))
+}
 
 func findBoard(t *testing.T, name string) *boards.Board {
 	t.Helper()

@@ -15,7 +15,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/chipkeeper"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
@@ -23,9 +22,7 @@ import (
 func (d *desk) onlyEntry() (only ledger.Entry) {
 	d.t.Helper()
 	all := d.entries()
-	if len(all) != 1 {
-		d.t.Fatalf("the ledger has %d entries: %+v", len(all), all)
-	}
+	wantEqual(d.t, len(all), 1, all)
 	for _, only = range all {
 	}
 	return only
@@ -62,9 +59,7 @@ func interruptedEntry(e ledger.Entry, sectors ...int) ledger.Entry {
 // mustCount fails unless the entry counts the erases of the chip on the desk.
 func (d *desk) mustCount(e ledger.Entry) {
 	d.t.Helper()
-	if n := d.overcounted(e); n != 0 {
-		d.t.Errorf("%s counts %d erases more than the chip", e.Device, n)
-	}
+	wantEqual(d.t, d.overcounted(e), 0, e.Device)
 }
 
 // overcounted returns how many erases more an entry counts than the chip on the desk.
@@ -86,7 +81,7 @@ func TestSilentNewChipGetsOwnEntry(t *testing.T) {
 	d, i, _ := flashedMicrobit(t, "openocd")
 	first := interruptedEntry(d.onlyEntry(), 3)
 	d.saveEntry(first)
-	d.request(chipkeeper.Request{Do: "swap"})
+	d.request("swap", nil)
 	r, err := d.attach().Flash(t.Context(), i)
 	must(t, err)
 	d.mustHold(i)
@@ -102,9 +97,7 @@ func (d *desk) mustRecordSwap(r device.FlashReport, i *image.Image, first ledger
 		second.Image != i.Digest || second.Flashes != 1 {
 		d.t.Fatalf("%+v; the ledger has %+v", r, all)
 	}
-	if !reflect.DeepEqual(all[first.Device], first) {
-		d.t.Errorf("the first chip: %+v, before %+v", all[first.Device], first)
-	}
+	wantEqual(d.t, all[first.Device], first, "the first chip")
 	d.mustCount(second)
 }
 
@@ -142,31 +135,28 @@ func TestSilentChipMayBeWorn(t *testing.T) {
 	d := newDesk(t, "microbit", "openocd")
 	path := filepath.Join(d.env.Path[0], "boards", "microbit.json")
 	testkit.EditFile(t, path, `"erase_cycles": 20000`, `"erase_cycles": 9`)
-	one, two := d.image(boards.Options{}), d.image(boards.Options{OperatorOpt: "O0"})
+	one, two := d.image(""), d.image("O0")
 	d.startFlashed(one)
 	worn := d.onlyEntry()
 	for n := range worn.Sectors {
 		worn.Sectors[n].Erases = 9
 	}
 	d.saveEntry(worn)
-	d.request(chipkeeper.Request{Do: "swap"})
+	d.request("swap", nil)
 	dev := d.attach()
-	_, err := dev.Flash(t.Context(), one)
+	ctx := t.Context()
+	_, err := dev.Flash(ctx, one)
 	var w *device.WearError
 	if !errors.As(err, &w) || w.PossibleChip != worn.Device || !strings.Contains(err.Error(), "may be "+worn.Device) {
 		t.Fatalf("it may be worn: %v", err)
 	}
-	if n := len(d.status().State.Erases); n != 0 {
-		t.Error("it was erased")
-	}
+	wantEqual(t, len(d.status().State.Erases), 0)
 	dev.Desk().Reflash = true
-	r, err := dev.Flash(t.Context(), one)
+	r, err := dev.Flash(ctx, one)
 	must(t, err)
 	dev.Desk().Reflash = false
-	d.request(chipkeeper.Request{Do: "erase"}) // it no longer answers
-	if _, err := dev.Flash(t.Context(), two); err != nil {
-		t.Errorf("it is identified as another chip: %v", err)
-	}
+	d.request("erase", nil) // it no longer answers
+	must(t, last(dev.Flash(ctx, two)))
 	if got := d.entries(); len(got) != 2 || !reflect.DeepEqual(got[worn.Device], worn) || got[r.Device].Flashes != 2 {
 		t.Errorf("%+v", got)
 	}
@@ -180,20 +170,19 @@ func TestSwappedErrorAfterFlash(t *testing.T) {
 	first := d.onlyEntry()
 	expected := strings.TrimPrefix(first.Device, "chip:")
 	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{{Board: d.board, Probe: first.Probe, Chip: expected}}}
-	d.request(chipkeeper.Request{Do: "swap"})
+	d.request("swap", nil)
 	dev := d.attach()
-	r, err := dev.Flash(t.Context(), i)
+	ctx := t.Context()
+	r, err := dev.Flash(ctx, i)
 	chips := "from chip " + strings.TrimPrefix(r.Device, "chip:") + ", not " + expected
 	wantError(t, err, failure.Verify, chips, "was flashed")
 	if !r.Verified || r.Erased == 0 {
 		t.Errorf("%+v", r)
 	}
 	d.mustRecordSwap(r, i, first)
-	again, flashed := dev.Flash(t.Context(), i)
-	for _, err := range []error{flashed, last(dev.Open(t.Context(), i))} {
+	again, flashed := dev.Flash(ctx, i)
+	for _, err := range []error{flashed, last(dev.Open(ctx, i))} {
 		wantError(t, err, failure.Config, "may not be the chosen board")
 	}
-	if again.Erased != 0 {
-		t.Errorf("it answers, and was flashed: %+v", again)
-	}
+	wantEqual(t, again.Erased, 0, again)
 }

@@ -157,24 +157,22 @@ func TestTCPBoard(t *testing.T) {
 	r := openBridged(t, false)
 	i, address := r.image, r.bridge.Address()
 	d := r.attach(t, address)
-	report, err := d.Flash(t.Context(), i)
+	ctx := t.Context()
+	report, err := d.Flash(ctx, i)
 	if err != nil || report.Wrote != 0 || !report.Verified || !strings.Contains(report.Reason, i.ID()) ||
 		report.Device != "tcp:"+address {
 		t.Errorf("flash of the image that the board has: %+v, %v", report, err)
 	}
 	for range 3 {
-		s, err := d.Open(t.Context(), i)
-		must(t, err)
-		rpctest.CallTwice(t, s)
-		must(t, s.Close(t.Context()))
+		mustAnswer(t, d, i)
 	}
-	link, err := d.Link(t.Context(), nil)
+	link, err := d.Link(ctx, nil)
 	must(t, err)
 	if !link.Lossy() {
 		t.Error("the link between bridge and firmware is not lossy")
 	}
 	must(t, link.Close())
-	id, err := d.Identify(t.Context())
+	id, err := d.Identify(ctx)
 	if err != nil || !id.Responds || id.BuildID != i.ID() || id.Port != address || id.Link.Kind != "tcp" ||
 		id.Link.Address != address {
 		t.Errorf("identified as %+v, %v", id, err)
@@ -182,12 +180,12 @@ func TestTCPBoard(t *testing.T) {
 
 	spec := project.Spec{Board: "bridged", Options: boards.Options{ArenaKiB: 48}}
 	other := built(t, generated(t, spec, r.env))
-	wantError(t, last(d.Flash(t.Context(), other)), failure.Config, other.Path, "has no programmer",
+	wantError(t, last(d.Flash(ctx, other)), failure.Config, other.Path, "has no programmer",
 		"not build "+other.ID())
-	wantError(t, last(d.Open(t.Context(), other)), failure.Verify)
-	wantError(t, last(d.Erase(t.Context())), failure.Config)
-	wantError(t, d.Debug(t.Context(), device.Debugging{}, nil), failure.Config)
-	if held, err := d.CurrentImage(t.Context()); err != nil || held.ID() != i.ID() {
+	wantError(t, last(d.Open(ctx, other)), failure.Verify)
+	wantError(t, last(d.Erase(ctx)), failure.Config)
+	wantError(t, d.Debug(ctx, device.Debugging{}, nil), failure.Config)
+	if held, err := d.CurrentImage(ctx); err != nil || held.ID() != i.ID() {
 		t.Errorf("it holds %v, %v", held, err)
 	}
 }
@@ -197,17 +195,18 @@ func TestTCPErrorsHaveNextStep(t *testing.T) {
 	t.Parallel()
 	r := openBridged(t, false)
 	d := r.attach(t, r.bridge.Address())
-	s, err := d.Open(t.Context(), r.image)
+	ctx := t.Context()
+	s, err := d.Open(ctx, r.image)
 	must(t, err)
-	wantError(t, last(d.Open(t.Context(), r.image)), failure.Transport, "client") // as another computer would
+	wantError(t, last(d.Open(ctx, r.image)), failure.Transport, "client") // as another computer would
 	rpctest.CallTwice(t, s)
 
 	r.bridge.serve(nil) // the bridge ends the connection
-	wantError(t, last(s.Function(t.Context(), "runtime.SystemLib")), failure.Transport, "peer still runs")
-	_ = s.Close(t.Context())
+	wantError(t, last(s.Function(ctx, "runtime.SystemLib")), failure.Transport, "peer still runs")
+	_ = s.Close(ctx)
 
 	must(t, r.bridge.Close())
-	for _, err := range []error{last(d.Open(t.Context(), r.image)), last(d.Flash(t.Context(), r.image))} {
+	for _, err := range []error{last(d.Open(ctx, r.image)), last(d.Flash(ctx, r.image))} {
 		wantError(t, err, failure.ProbeMissing, "start the program")
 	}
 }
@@ -216,25 +215,14 @@ func TestTCPErrorsHaveNextStep(t *testing.T) {
 func TestOpenWaitsForBridge(t *testing.T) {
 	t.Parallel()
 	r := openBridged(t, true)
-	l := transporttest.Listen(t, "127.0.0.1:0")
-	client, err := transport.DialTCP(t.Context(), transport.TCPConfig{Address: l.Address()})
-	must(t, err)
-	defer client.Close()
-	open, err := l.Accept(t.Context()) // it keeps the port from other tests
-	must(t, err)
-	defer open.Close()
-	must(t, l.Close()) // the port refuses connections
-	d := r.attach(t, l.Address())
-	started := make(chan struct{})
+	address, started := transporttest.Refusing(t), make(chan struct{})
+	d := r.attach(t, address)
 	time.AfterFunc(300*time.Millisecond, func() {
 		defer close(started)
-		openBridgeAt(t, l.Address(), r.link)
+		openBridgeAt(t, address, r.link)
 	})
-	s, err := d.Open(t.Context(), r.image)
-	<-started
-	must(t, err)
-	rpctest.CallTwice(t, s)
-	must(t, s.Close(t.Context()))
+	defer func() { <-started }()
+	mustAnswer(t, d, r.image)
 }
 
 // TestTCPBesideProbe: a chip is programmed through its probe and reached through a bridge.
@@ -247,7 +235,8 @@ func TestTCPBesideProbe(t *testing.T) {
 	d := deskWith(t, path, "microbit", "openocd")
 	b, err := boards.Find("microbit", d.env.Path)
 	must(t, err)
-	chip, err := d.env.desk().StartEmulated(t.Context(), b)
+	ctx := t.Context()
+	chip, err := d.env.desk().StartEmulated(ctx, b)
 	must(t, err)
 	uart, err := transport.OpenSerial(chip.Port, 0)
 	must(t, err)
@@ -255,21 +244,18 @@ func TestTCPBesideProbe(t *testing.T) {
 	left := device.DeskDevice{Name: "left", Board: "microbit", Probe: chip.Probe}
 	left.Link.Kind, left.Link.Address = "tcp", address
 	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{left}}
-	dev, err := attach(t.Context(), b, "left", d.env)
+	dev, err := attach(ctx, b, "left", d.env)
 	must(t, err)
 	defer dev.Close()
-	i := d.image(boards.Options{})
+	i := d.image("")
 	for n, wrote := range []bool{true, false} {
-		r, err := dev.Flash(t.Context(), i)
+		r, err := dev.Flash(ctx, i)
 		if err != nil || r.Wrote > 0 != wrote || !r.Verified {
 			t.Fatalf("flash %d: %+v, %v", n, r, err)
 		}
 	}
-	s, err := dev.Open(t.Context(), i)
-	must(t, err)
-	rpctest.CallTwice(t, s)
-	must(t, s.Close(t.Context()))
-	id, err := dev.Identify(t.Context())
+	mustAnswer(t, dev, i)
+	id, err := dev.Identify(ctx)
 	if err != nil || !id.Responds || id.Probe != chip.Probe || id.Port != address || id.Link.Address != address {
 		t.Errorf("identified as %+v, %v", id, err)
 	}

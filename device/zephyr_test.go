@@ -68,10 +68,11 @@ func TestZephyrFlash(t *testing.T) {
 			d := deskWith(t, shelf, c.board, c.tool)
 			p := d.zephyrProject("")
 			one, two := built(t, p), built(t, d.zephyrProject(otherLine))
-			dev, err := attach(t.Context(), p.Board(), "", d.env)
+			ctx := t.Context()
+			dev, err := attach(ctx, p.Board(), "", d.env)
 			must(t, err)
 			defer dev.Close()
-			first, err := dev.Flash(t.Context(), one)
+			first, err := dev.Flash(ctx, one)
 			if !c.boots {
 				if failure.Of(err) != failure.Boot || !first.Verified {
 					t.Errorf("%+v, %v", first, err)
@@ -81,17 +82,17 @@ func TestZephyrFlash(t *testing.T) {
 			}
 			must(t, err)
 			must(t, holdsAt(d.flash(), 0, one))
-			again, err := dev.Flash(t.Context(), one)
+			again, err := dev.Flash(ctx, one)
 			must(t, err)
-			changed, err := dev.Flash(t.Context(), two)
+			changed, err := dev.Flash(ctx, two)
 			must(t, err)
 			must(t, holdsAt(d.flash(), 0, two))
 			if first.Erased < 20 || again.Erased != 0 || again.Wrote != 0 || changed.Erased == 0 || changed.Erased > 5 {
 				t.Errorf("%+v\n%+v\n%+v", first, again, changed)
 			}
-			s, err := dev.Open(t.Context(), two)
+			s, err := dev.Open(ctx, two)
 			must(t, err)
-			must(t, s.Close(t.Context()))
+			must(t, s.Close(ctx))
 		})
 	}
 }
@@ -107,14 +108,15 @@ func TestZephyrRTT(t *testing.T) {
 		writeFile(t, filepath.Join(dir, "local", "local.cmake"), "set(BOARDSMITH_LINK rtt)\n")
 	}
 	images := []*image.Image{built(t, p), built(t, other)}
-	dev, err := attach(t.Context(), p.Board(), "", d.env)
+	ctx := t.Context()
+	dev, err := attach(ctx, p.Board(), "", d.env)
 	must(t, err)
 	defer dev.Close()
 	for _, i := range append(images, images[0]) {
-		must(t, last(dev.Flash(t.Context(), i)))
-		must(t, writeAndRead(t.Context(), t, dev, i))
+		must(t, last(dev.Flash(ctx, i)))
+		must(t, writeAndRead(ctx, t, dev, i))
 	}
-	_, err = dev.Open(t.Context(), images[1])
+	_, err = dev.Open(ctx, images[1])
 	if class := failure.Of(err); class != failure.Verify && class != failure.Boot {
 		t.Errorf("open of firmware that does not run: %v", err)
 	}

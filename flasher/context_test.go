@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
@@ -29,44 +27,35 @@ func TestContexts(t *testing.T) {
 	c := Config{
 		Flash: boards.Flash{Chip: "nrf51", Scripts: []string{"target/nrf51.cfg"}},
 		Probe: Probe{Emulated: &Emulated{"localhost:1", "localhost:2"}},
-		Find:  func(string) (string, error) { return tool, nil }, Log: hclog.NewNullLogger(),
+		Find:  func(string) (string, error) { return tool, nil },
 	}
 	data := []Segment{{Data: []byte{1}}}
 	job := Job{Erase: []boards.Sector{{Size: 1024}}, Write: data, Verify: data}
 	withRunner := c
 	withRunner.Build = zephyrtest.Build(t, "nrfjprog", map[string][]string{"nrfjprog": nil}, "")
+	of := failuretest.Of
 	for _, name := range []string{"openocd", "pyocd"} {
 		p := created(t, name, c)
 		exported := failuretest.Calls{
-			"Programmer.Do": func(ctx context.Context) error { return p.Do(ctx, job) },
-			"Config.ChipOf": func(ctx context.Context) error {
-				_, _, err := c.ChipOf(ctx)
-				return err
-			},
-			"Config.MemoryMap": failuretest.Of(c.MemoryMap),
+			"Programmer.Do":    of(p.Do, job),
+			"Config.ChipOf":    of(c.ChipOf),
+			"Config.MemoryMap": of(c.MemoryMap),
 		}
 		failuretest.Ended(t, exported)
 		calls := failuretest.Calls{
-			"Read": failuretest.With(p.(flashReader).Read, []Range{{0, 16}}),
-			"Inspect": func(ctx context.Context) error {
-				_, _, err := p.(inspector).Inspect(ctx, []Range{{0, 16}})
-				return err
-			},
-			"Serve": func(ctx context.Context) error {
-				return p.(debugServer).Serve(ctx, false, 1, func(context.Context) error { return nil })
-			},
+			"Read":    of(p.(flashReader).Read, []Range{{0, 16}}),
+			"Inspect": of(p.(inspector).Inspect, []Range{{0, 16}}),
+			"Serve":   of(p.(debugServer).Serve, false, 1, func(context.Context) error { return nil }),
 		}
 		if s, ok := p.(rttServer); ok { // only OpenOCD serves RTT
-			calls["ServeRTT"] = func(ctx context.Context) error {
-				return s.ServeRTT(ctx, 1, []Range{{0, 16}}, func(context.Context) error { return nil })
-			}
+			calls["ServeRTT"] = of(s.ServeRTT, 1, []Range{{0, 16}}, func(context.Context) error { return nil })
 		}
 		failuretest.EndedCalls(t, calls)
 		maps.Copy(calls, exported)
 		failuretest.Waiting(t, calls)
 		runner := created(t, "west", withRunner)
 		failuretest.Waiting(t, failuretest.Calls{
-			"Programmer.Do": func(ctx context.Context) error { return runner.Do(ctx, job) },
+			"Programmer.Do": of(runner.Do, job),
 		})
 	}
 }
@@ -118,11 +107,8 @@ func TestZeroConfig(t *testing.T) {
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	for _, name := range []string{"openocd", "pyocd"} {
 		testkit.WriteProgram(t, filepath.Join(dir, name), output)
-		p, err := New(name, Config{Flash: boards.Flash{Chip: "nrf51"}})
-		must(t, err)
-		if err := p.Do(t.Context(), Job{Restart: true}); err == nil {
-			t.Errorf("%s: no error for a tool that did nothing", name)
-		}
+		p := created(t, name, Config{Flash: boards.Flash{Chip: "nrf51"}})
+		wantError(t, p.Do(t.Context(), Job{Restart: true}), "")
 		if p.Commands(Job{}) == nil {
 			t.Errorf("%s has no commands", name)
 		}
@@ -140,24 +126,15 @@ func TestKeptOutput(t *testing.T) {
 	for name, text := range map[string]string{
 		old: "", recent: "", tool: "#!/bin/sh\necho first line\necho failed to erase sector 3\nexit 3\n",
 	} {
-		must(t, os.WriteFile(name, []byte(text), 0o755))
+		testkit.WriteProgram(t, name, text)
 	}
 	must(t, os.Chtimes(old, longAgo, longAgo))
-	p, err := New("openocd", Config{
-		Flash: boards.Flash{Chip: "nrf51"},
-		Find:  func(string) (string, error) { return tool, nil },
-	})
-	must(t, err)
-	err = p.Do(t.Context(), Job{Verify: []Segment{{0, []byte{1, 2, 3, 4}}}})
+	p := created(t, "openocd", Config{Find: func(string) (string, error) { return tool, nil }})
+	err := p.Do(t.Context(), Job{Verify: []Segment{{0, []byte{1, 2, 3, 4}}}})
 	path, ok := strings.CutPrefix(failure.Next(err), "its output is in ")
 	if output, _ := os.ReadFile(path); !ok || string(output) != "first line\nfailed to erase sector 3\n" {
 		t.Errorf("%v: %s: %q", err, failure.Next(err), output)
 	}
 	left, _ := filepath.Glob(filepath.Join(tmp, "boardsmith-*"))
-	want := []string{recent, path}
-	slices.Sort(left)
-	slices.Sort(want)
-	if !slices.Equal(left, want) {
-		t.Errorf("left are %q, want %q", left, want)
-	}
+	wantEqual(t, left, slices.Sorted(slices.Values([]string{recent, path})))
 }

@@ -77,9 +77,7 @@ func TestHints(t *testing.T) {
 		}
 		isProved := strings.Contains(c.says, " level 1") || strings.Contains(c.says, " level 2") ||
 			strings.Contains(c.says, "APPROTECT enabled")
-		if strings.Contains(failure.Next(err), "erases") != isProved {
-			t.Errorf("%s: advice %s", c.says, failure.Next(err))
-		}
+		wantEqual(t, strings.Contains(failure.Next(err), "erases"), isProved, c.says)
 	}
 }
 
@@ -92,9 +90,7 @@ func TestReportsHideNoError(t *testing.T) {
 		"0000414 I Loading [load_cmd]\n" + cause + "\n0000545 I done [__main__]",
 	} {
 		err := explain(&command.Error{Tool: "tool", Text: says, Err: errors.New("exit status 1")})
-		if want := "tool: exit status 1: " + cause; err.Error() != want {
-			t.Errorf("%q: %v", says, err)
-		}
+		wantEqual(t, err.Error(), "tool: exit status 1: "+cause, says)
 	}
 }
 
@@ -118,9 +114,7 @@ func TestOpenOCDDifference(t *testing.T) {
 			t.Errorf("%q of %d segments: %v", c.says, len(c.job.Verify), err)
 		}
 	}
-	if err := openocdError(nil, verify); err != nil {
-		t.Errorf("a good comparison: %v", err)
-	}
+	must(t, openocdError(nil, verify))
 }
 
 // A run that changes the flash of a board with an identification register has failed unless the tool reported the
@@ -139,9 +133,7 @@ func TestComparisonIsAStep(t *testing.T) {
 			must(t, err)
 			want := register != 0 && name == "erases"
 			for tool, marks := range map[string][]string{"openocd": openocd.marks, "pyocd": pyocd.marks} {
-				if slices.Contains(marks, identified) != want {
-					t.Errorf("%s, register %#x, %s: steps %v", tool, register, name, marks)
-				}
+				wantEqual(t, slices.Contains(marks, identified), want, tool, register, name)
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package flasher
 
 import (
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,11 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/internal/testkit/zephyrtest"
 )
 
@@ -30,10 +28,7 @@ var nastyWords = []string{
 // OpenOCD's own interpreter reads each word back as it was, and executes nothing.
 func TestTclWord(t *testing.T) {
 	t.Parallel()
-	openocd, err := testkit.FindTool("openocd")
-	if err != nil {
-		t.Skip("openocd is not installed")
-	}
+	testkit.Need(t, "openocd")
 	dir := t.TempDir()
 	var args []string
 	want := ""
@@ -41,7 +36,7 @@ func TestTclWord(t *testing.T) {
 		args = append(args, "-c", "set word "+tclWord(w)+`; echo "<$word>"`)
 		want += "<" + w + ">\n"
 	}
-	cmd := exec.Command(openocd, append(args, "-c", "shutdown")...)
+	cmd := exec.Command("openocd", append(args, "-c", "shutdown")...)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), want) {
@@ -56,45 +51,35 @@ func TestTclWord(t *testing.T) {
 // server.
 func TestSerialIsNoCommand(t *testing.T) {
 	t.Parallel()
-	if _, err := testkit.FindTool("openocd"); err != nil {
-		t.Skip("openocd is not installed")
-	}
+	testkit.Need(t, "openocd")
+	ctx := t.Context()
 	for _, word := range []string{"[exec touch MARK]", "x; exec touch MARK", "x} ; exec touch MARK ; {"} {
 		mark := filepath.Join(t.TempDir(), "mark")
 		word = strings.ReplaceAll(word, "MARK", mark)
-		c := Config{Find: testkit.FindTool, Log: hclog.NewNullLogger(), Probe: Probe{Serial: word, USBPath: word}}
+		c := Config{Find: testkit.FindTool, Probe: Probe{Serial: word, USBPath: word}}
 		scripts, zephyr := c, c
 		zephyr.Build = zephyrtest.Build(t, "openocd",
 			map[string][]string{"openocd": append([]string{"--config", strconv.Quote(word)}, zephyrtest.OpenOCD...)}, "")
 		scripts.Flash = boards.Flash{Scripts: []string{word}}
-		for name, do := range map[string]func() error{
-			"openocd": func() error { return newOpenOCD(c).Do(t.Context(), Job{}) },
-			"script":  func() error { return newOpenOCD(scripts).Do(t.Context(), Job{}) },
-			"west":    func() error { return created(t, "west", zephyr).Do(t.Context(), Job{}) },
-			"gdb": func() error {
-				return newOpenOCD(c).(debugServer).Serve(t.Context(), false, 3333, func(context.Context) error { return nil })
-			},
+		for _, err := range []error{
+			created(t, "openocd", c).Do(ctx, Job{}), created(t, "openocd", scripts).Do(ctx, Job{}),
+			created(t, "west", zephyr).Do(ctx, Job{}),
+			created(t, "openocd", c).(debugServer).Serve(ctx, false, 3333, func(context.Context) error { return nil }),
 		} {
-			if err := do(); err == nil {
-				t.Errorf("%s, %s: a probe of that serial", name, word)
-			}
-			if _, err := os.Stat(mark); err == nil {
-				t.Fatalf("%s: %s was executed", name, word)
-			}
+			wantError(t, err, "") // no probe has that serial
 		}
+		wantError(t, last(os.Stat(mark)), "")
 	}
 }
 
 // pyOCD interprets a serial with a colon as a kind of probe, which may be a network server.
 func TestSerialIsNoAddress(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
+	l := transporttest.Listen(t, "127.0.0.1:0")
 	var connections atomic.Int32
 	go func() {
 		for {
-			conn, err := l.Accept()
+			conn, err := l.TCPListener.Accept()
 			if err != nil {
 				return
 			}
@@ -104,16 +89,15 @@ func TestSerialIsNoAddress(t *testing.T) {
 	}()
 	build := zephyrtest.Build(t, "pyocd", map[string][]string{"pyocd": {"--target=nrf51"}}, "")
 	job := Job{Write: []Segment{{0, []byte{1}}}}
-	for _, serial := range []string{"remote:" + l.Addr().String(), "--version", "-x"} {
+	for _, serial := range []string{"remote:" + l.Address(), "--version", "-x"} {
 		c := Config{
-			Build: build, Find: testkit.FindTool, Log: hclog.NewNullLogger(), Flash: boards.Flash{Chip: "nrf51"},
+			Build: build, Find: testkit.FindTool, Flash: boards.Flash{Chip: "nrf51"},
 			Probe: Probe{Serial: serial}, limit: 10 * time.Second,
 		}
-		for name, p := range map[string]Programmer{"pyocd": newPyOCD(c), "west": created(t, "west", c)} {
-			_, read := p.(flashReader).Read(t.Context(), []Range{{0, 4}})
-			for _, err := range []error{p.Do(t.Context(), job), read} {
-				wantError(t, err, failure.Config)
-			}
+		for _, name := range []string{"pyocd", "west"} {
+			p := created(t, name, c)
+			wantError(t, p.Do(t.Context(), job), failure.Config)
+			wantError(t, last(p.(flashReader).Read(t.Context(), []Range{{0, 4}})), failure.Config)
 			for _, line := range p.Commands(job) {
 				if !strings.HasPrefix(line, "# ") {
 					t.Errorf("%s: the displayed command is %s", name, line)
@@ -121,7 +105,5 @@ func TestSerialIsNoAddress(t *testing.T) {
 			}
 		}
 	}
-	if n := connections.Load(); n > 0 {
-		t.Errorf("%d connections", n)
-	}
+	wantEqual(t, connections.Load(), 0, "connections")
 }

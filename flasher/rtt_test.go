@@ -37,15 +37,14 @@ func rttWords(n uint32) []uint32 {
 func (b *rig) setWords(at uint32, words ...uint32) {
 	b.t.Helper()
 	o := &openocd{b.conf}
-	err := inFolder(func(dir string) error {
+	must(b.t, inFolder(func(dir string) error {
 		args := o.connect(dir, noGDB)
 		for i, w := range words {
 			args = append(args, "-c", fmt.Sprintf("mww 0x%x 0x%x", at+4*uint32(i), w))
 		}
 		path, err := o.find()
 		return errors.Join(err, o.shadow(dir), o.command(path, append(args, "-c", "shutdown"), dir).Run(b.t.Context()))
-	})
-	must(b.t, err)
+	}))
 }
 
 // TestServeRTT passes bytes between RTT's buffers in an emulated chip's RAM and a client. The chip's firmware sleeps:
@@ -93,9 +92,7 @@ func (b *rig) exchangeRTT(ctx context.Context, port int, block []Range, wait tim
 		time.Sleep(wait)
 		return errors.Join(err, sent, used)
 	})
-	if !errors.Is(err, used) {
-		b.t.Fatal(err)
-	}
+	wantIs(b.t, err, used)
 	_, read, err := o.Inspect(ctx, []Range{{rttDown, 4}, {rttAt + 24 + 24 + 12, 4}, {rttAt + 24 + 16, 4}})
 	must(b.t, err)
 	return string(got), read

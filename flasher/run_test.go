@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/chipkeeper"
@@ -41,25 +39,31 @@ func wrapped(t *testing.T, tool, script string) func(string) (string, error) {
 	}
 }
 
-// A step that was not done is an error even if a wrapper makes the exit status 0.
+// A step that was not done is an error even if a wrapper makes the exit status 0. Output besides marks, and repeated
+// marks, are ignored.
 func TestExitStatusOfWrapper(t *testing.T) {
 	t.Parallel()
 	onBoard(t, 0, func(t *testing.T, b *rig, tool string) {
-		b.conf.Find = wrapped(t, tool, `TOOL "$@" 2>&1 | tee log`)
+		b.conf.Find = wrapped(t, tool, `echo '0000042 W sector E of bank C was slow, see /srv/lab E left/notes C [x]'
+TOOL "$@" 2>&1 | tee /dev/stderr`)
+		var steps []string
+		b.conf.Step = func(s string) { steps = append(steps, s) }
 		p := created(t, tool, b.conf)
 		job := Job{Restart: true}
 		for i := range 3 {
 			job.Erase, job.Write = append(job.Erase, b.sector(i)), append(job.Write, b.pattern(i, 0))
 		}
 		job.Verify = job.Write
-		must(t, p.Do(t.Context(), job))
+		ctx := t.Context()
+		must(t, p.Do(ctx, job))
+		wantEqual(t, strings.Count(strings.Join(steps, " "), "verified"), 1, steps)
 		for i := range 3 {
 			job.Write[i] = b.pattern(i, 7)
 		}
 		job.Verify = job.Write
-		whole := b.ask(chipkeeper.Request{Do: "status"}).Transfers
-		b.ask(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{UnplugAfter: int(whole / 2)}})
-		err := p.Do(t.Context(), job)
+		whole := b.ask("status", nil).Transfers
+		b.ask("faults", &chipkeeper.Faults{UnplugAfter: int(whole / 2)})
+		err := p.Do(ctx, job)
 		if c := failure.Of(err); err == nil || c != failure.Flash && c != failure.Verify {
 			t.Errorf("unplugged after %d of %d transfers: class %v: %v", whole/2, whole, c, err)
 		}
@@ -69,27 +73,9 @@ func TestExitStatusOfWrapper(t *testing.T) {
 		}
 		differs := Segment{job.Write[0].Addr, b.flash()[:b.size]}
 		differs.Data[100] ^= 1
-		err = p.Do(t.Context(), Job{Verify: []Segment{differs}})
-		wantError(t, err, failure.Verify, fmt.Sprintf("%08x", differs.Addr+100))
-		b.ask(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{UnplugAfter: 100}})
-		_, err = p.(flashReader).Read(t.Context(), []Range{{b.base, 4 * b.size}})
-		wantError(t, err, failure.Flash)
-	})
-}
-
-// Output besides marks, and repeated marks, are ignored.
-func TestOtherLines(t *testing.T) {
-	t.Parallel()
-	onBoard(t, 0, func(t *testing.T, b *rig, tool string) {
-		b.conf.Find = wrapped(t, tool, `echo '0000042 W sector E of bank C was slow, see /srv/lab E left/notes C [x]'
-TOOL "$@" 2>&1 | tee /dev/stderr`)
-		var steps []string
-		b.conf.Step = func(s string) { steps = append(steps, s) }
-		job := Job{Erase: []boards.Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 3)}, Verify: []Segment{b.pattern(0, 3)}}
-		must(t, created(t, tool, b.conf).Do(t.Context(), job))
-		if n := strings.Count(strings.Join(steps, " "), "verified"); n != 1 {
-			t.Errorf("steps: %q", steps)
-		}
+		wantError(t, p.Do(ctx, Job{Verify: []Segment{differs}}), failure.Verify, fmt.Sprintf("%08x", differs.Addr+100))
+		b.ask("faults", &chipkeeper.Faults{UnplugAfter: 100})
+		wantError(t, last(p.(flashReader).Read(ctx, []Range{{b.base, 4 * b.size}})), failure.Flash)
 	})
 }
 
@@ -126,7 +112,7 @@ func TestErasingsThatBegan(t *testing.T) {
 		for _, programmer := range []string{"openocd", "pyocd"} {
 			t.Run(c.name+"/"+programmer, func(t *testing.T) {
 				t.Parallel()
-				conf := Config{Log: hclog.NewNullLogger(), Flash: boards.Flash{Chip: "nrf51"}}
+				conf := Config{Flash: boards.Flash{Chip: "nrf51"}}
 				if strings.Contains(c.tool, "sleep") {
 					conf.limit = 2 * time.Second
 				}
@@ -154,6 +140,7 @@ func TestSharedSerial(t *testing.T) {
 	t.Parallel()
 	build := zephyrtest.Build(t, "pyocd", map[string][]string{"pyocd": {"--target=nrf52840"}}, "")
 	stlink, dap := []string{"interface/stlink.cfg"}, []string{"interface/cmsis-dap.cfg"}
+	ctx := t.Context()
 	for _, c := range []struct {
 		programmer string
 		scripts    []string
@@ -167,23 +154,21 @@ func TestSharedSerial(t *testing.T) {
 		{"openocd", stlink, "1-2", false},
 	} {
 		conf := Config{
-			Log: hclog.NewNullLogger(), Build: build, Probe: Probe{Serial: "S1", Shared: true, USBPath: c.path},
+			Build: build, Probe: Probe{Serial: "S1", Shared: true, USBPath: c.path},
 			Flash: boards.Flash{Scripts: c.scripts, Chip: "nrf52840"},
 			Find:  func(string) (string, error) { return "/bin/false", nil },
 		}
 		p := created(t, c.programmer, conf)
-		_, readErr := p.(flashReader).Read(t.Context(), []Range{{0, 64}})
-		for name, err := range map[string]error{"do": p.Do(t.Context(), Job{}), "read": readErr} {
+		_, readErr := p.(flashReader).Read(ctx, []Range{{0, 64}})
+		for name, err := range map[string]error{"do": p.Do(ctx, Job{}), "read": readErr} {
 			if refused := failure.Of(err) == failure.Config &&
 				strings.Contains(err.Error(), `also has the serial "S1"`); refused != c.refused || err == nil {
 				t.Errorf("%s, %v, path %q, %s: %v", c.programmer, c.scripts, c.path, name, err)
 			}
 		}
 		if server, ok := p.(debugServer); ok {
-			err := server.Serve(t.Context(), false, 3333, nil)
-			if refused := failure.Of(err) == failure.Config; refused != c.refused {
-				t.Errorf("%s serves gdb: %v", c.programmer, err)
-			}
+			err := server.Serve(ctx, false, 3333, nil)
+			wantEqual(t, failure.Of(err) == failure.Config, c.refused, c.programmer)
 		}
 	}
 }
@@ -204,8 +189,8 @@ func TestServerPortTaken(t *testing.T) {
 	const taken = "echo \"Error: couldn't bind gdb to socket on port 3333: Address already in use\" >&2; "
 	for _, end := range []string{"echo ready >&2; exec sleep 600", "exit 1"} {
 		used := func(context.Context) error { return errors.New("used") }
-		err := server{name: gdbServer, command: shell(taken + end), ready: "ready"}.serve(t.Context(), time.Hour, used)
-		wantError(t, err, failure.Config, "another program listens")
+		busy := server{name: gdbServer, command: shell(taken + end), ready: "ready"}
+		wantError(t, busy.serve(t.Context(), time.Hour, used), failure.Config, "another program listens")
 	}
 }
 
@@ -218,11 +203,10 @@ func TestServerEnds(t *testing.T) {
 	} {
 		s := server{name: "RTT server", command: shell(script), ready: "ready"}
 		ctx := testkit.Context(t)
-		err := s.serveWatched(ctx, time.Hour, func(ctx context.Context) error {
+		wantError(t, s.serveWatched(ctx, time.Hour, func(ctx context.Context) error {
 			<-ctx.Done()
 			return nil
-		})
-		wantError(t, err, failure.Transport, text)
+		}), failure.Transport, text)
 		must(t, ctx.Err())
 	}
 }
@@ -240,7 +224,5 @@ func TestTimeLimits(t *testing.T) {
 	if got, want := (Config{}).readTimeout([]Range{{Size: 5 << 10}}), (30+5)*time.Second; got != want {
 		t.Errorf("reading may take %v, not %v", got, want)
 	}
-	if got := (Config{limit: time.Second}).timeout(job); got != time.Second {
-		t.Errorf("a job may take %v", got)
-	}
+	wantEqual(t, (Config{limit: time.Second}).timeout(job), time.Second, "a job may take")
 }

@@ -25,6 +25,9 @@ import (
 
 var (
 	must      = testkit.Must
+	wantEqual = testkit.WantEqual
+	wantIs    = testkit.WantIs
+	last      = testkit.Last
 	wantError = testkit.WantError
 )
 
@@ -42,11 +45,7 @@ type rig struct {
 
 func openRig(t *testing.T, f boards.Flash, base, size uint64) *rig {
 	t.Helper()
-	for _, tool := range []string{"qemu-system-arm", f.Programmer} {
-		if _, err := testkit.FindTool(tool); err != nil {
-			t.Skipf("%s is not installed", tool)
-		}
-	}
+	testkit.Need(t, "qemu-system-arm", f.Programmer)
 	b := &rig{t: t, dir: t.TempDir(), base: base, size: size}
 	up, err := chipkeeper.Up(t.Context(), keepertest.Path, b.dir, f.Chip, chipkeeper.Stays)
 	must(t, err)
@@ -59,17 +58,20 @@ func openRig(t *testing.T, f boards.Flash, base, size uint64) *rig {
 	return b
 }
 
-func (b *rig) ask(q chipkeeper.Request) chipkeeper.Answer {
+func (b *rig) ask(what string, faults *chipkeeper.Faults) chipkeeper.Answer {
 	b.t.Helper()
-	a, err := chipkeeper.Ask(testkit.Context(b.t), b.dir, q)
+	a, err := chipkeeper.Ask(testkit.Context(b.t), b.dir, chipkeeper.Request{Do: what, Faults: faults})
 	must(b.t, err)
 	return a
 }
 
+// erases returns how often each sector was erased.
+func (b *rig) erases() []int { return b.ask("status", nil).State.Erases }
+
 // flash returns the chip's content without using a programmer.
 func (b *rig) flash() []byte {
 	b.t.Helper()
-	b.ask(chipkeeper.Request{Do: "save"})
+	b.ask("save", nil)
 	return testkit.ReadFile(b.t, filepath.Join(b.dir, "flash.bin"))
 }
 
@@ -132,23 +134,19 @@ func TestJob(t *testing.T) {
 			all.Write = append(all.Write, b.pattern(i, 0))
 		}
 		all.Verify = all.Write
-		must(t, p.Do(t.Context(), all))
+		ctx := t.Context()
+		must(t, p.Do(ctx, all))
 		one := b.pattern(1, 77)
 		whole := []Segment{all.Write[0], one, all.Write[2]}
-		must(t, p.Do(t.Context(), Job{
+		must(t, p.Do(ctx, Job{
 			Erase: []boards.Sector{b.sector(1)}, Write: []Segment{one}, Verify: whole, Restart: true,
 		}))
 		flash := b.flash()
 		for i, want := range whole {
-			if !bytes.Equal(flash[uint64(i)*b.size:][:b.size], want.Data) {
-				t.Errorf("sector %d holds something else", i)
-			}
+			wantEqual(t, flash[uint64(i)*b.size:][:b.size], want.Data, i)
 		}
-		erases := b.ask(chipkeeper.Request{Do: "status"}).State.Erases
-		if len(erases) != 3 || erases[0] != 1 || erases[1] != 2 || erases[2] != 1 {
-			t.Errorf("erases %v, want [1 2 1]", erases)
-		}
-		got, err := p.(flashReader).Read(t.Context(), []Range{{one.Addr, b.size}, {all.Write[0].Addr, 64}})
+		wantEqual(t, b.erases(), []int{1, 2, 1})
+		got, err := p.(flashReader).Read(ctx, []Range{{one.Addr, b.size}, {all.Write[0].Addr, 64}})
 		if err != nil || len(got) != 2 || !bytes.Equal(got[0].Data, one.Data) ||
 			!bytes.Equal(got[1].Data, all.Write[0].Data[:64]) {
 			t.Errorf("read something else: %v", err)
@@ -198,23 +196,16 @@ func TestOtherSectors(t *testing.T) {
 		} {
 			err := p.Do(t.Context(), Job{Erase: []boards.Sector{b.sector(2), other}})
 			wantError(t, err, "", "sectors", fmt.Sprintf("0x%x bytes at 0x%08x, where", other.Size, other.Addr))
-			if !errors.Is(err, ErrOtherChip) {
-				t.Errorf("%v: %v", other, err)
-			}
+			wantIs(t, err, ErrOtherChip, other)
 		}
-		if erases := b.ask(chipkeeper.Request{Do: "status"}).State.Erases; len(erases) != 0 {
-			t.Errorf("erased %v", erases)
-		}
+		wantEqual(t, len(b.erases()), 0, "erased")
 	})
 }
 
 // TestBankWithoutAddress: sectors of a bank for which OpenOCD prints no address are not at that of another bank.
 func TestBankWithoutAddress(t *testing.T) {
 	t.Parallel()
-	path, err := testkit.FindTool("openocd")
-	if err != nil {
-		t.Skip("openocd is not installed")
-	}
+	testkit.Need(t, "openocd")
 	const banks = `proc flash {what args} {
  if {$what eq "list"} {return {a b}}
  if {$what eq "probe"} return
@@ -226,7 +217,7 @@ func TestBankWithoutAddress(t *testing.T) {
 		"a bank": mark + noSectors,
 	} {
 		script := fmt.Sprintf(strings.ReplaceAll(sectorsScript, "\n", "; "), "134217984 256")
-		out, _ := exec.Command(path, "-c", noServers(noGDB), "-c", "rename flash flashes",
+		out, _ := exec.Command("openocd", "-c", noServers(noGDB), "-c", "rename flash flashes",
 			"-c", strings.ReplaceAll(banks, "FIRST", first), "-c", script, "-c", "shutdown").CombinedOutput()
 		if !strings.Contains(string(out), want) {
 			t.Errorf("%s: %s", first, out)
@@ -254,13 +245,13 @@ func TestIdentification(t *testing.T) {
 			{"another chip, as asked", []boards.Number{0x1E}, true, true},
 			{"the right one", chip.Values, false, true},
 		} {
-			before := b.ask(chipkeeper.Request{Do: "status"}).State.Erases
+			before := b.erases()
 			b.conf.Chip, b.conf.AnyChip = chip, c.any
 			b.conf.Chip.Values = c.values
 			p := created(t, tool, b.conf)
 			data := []Segment{b.pattern(0, byte(n))}
 			err := p.Do(t.Context(), Job{Erase: []boards.Sector{b.sector(0)}, Write: data, Verify: data})
-			erased := !slices.Equal(b.ask(chipkeeper.Request{Do: "status"}).State.Erases, before)
+			erased := !slices.Equal(b.erases(), before)
 			if c.works != (err == nil) || c.works != erased || !c.works &&
 				(!errors.Is(err, ErrOtherChip) ||
 					!strings.Contains(err.Error(), fmt.Sprintf("value 0x%x is not", uint64(chip.Values[1])))) {
@@ -270,57 +261,6 @@ func TestIdentification(t *testing.T) {
 				t.Errorf("%s: verifying: %v", c.name, err)
 			}
 		}
-	})
-}
-
-// Inspect returns the core's program counter and memory, and neither resets nor stops it.
-func TestInspect(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, b *rig, tool string) {
-		p, data := created(t, tool, b.conf), []Segment{b.pattern(0, 0)} // it sleeps at its ninth byte
-		must(t, p.Do(t.Context(), Job{Erase: []boards.Sector{b.sector(0)}, Write: data, Verify: data, Restart: true}))
-		for range 2 {
-			pc, got, err := p.(inspector).Inspect(t.Context(), []Range{{data[0].Addr, 8}, {0xE000ED00, 4}})
-			must(t, err)
-			if pc&^2 != uint32(b.base)+8 || len(got) != 2 ||
-				!bytes.Equal(got[0].Data, data[0].Data[:8]) || got[1].Data[3] != 0x41 {
-				t.Errorf("pc %#x, read %v", pc, got)
-			}
-		}
-	})
-}
-
-// Errors name the cause: a difference, a probe that vanishes.
-func TestFailures(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, b *rig, tool string) {
-		p := created(t, tool, b.conf)
-		job := Job{Erase: []boards.Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}}
-		must(t, p.Do(t.Context(), job))
-		job.Write[0] = b.pattern(0, 9) // what is there already need not be written
-		job.Verify = job.Write
-		first := job.Write[0].Data[0x20]
-		weak := 0x10&^(first&0x10) | 1&^first | 2&^first
-		for _, c := range []struct {
-			name   string
-			faults chipkeeper.Faults
-			want   failure.Class
-		}{
-			{"a weak bit", chipkeeper.Faults{Weak: map[uint32]byte{0x20: weak}}, failure.Verify},
-			{"unplugged", chipkeeper.Faults{UnplugAfter: 300}, failure.Flash},
-		} {
-			b.ask(chipkeeper.Request{Do: "faults", Faults: &c.faults})
-			err := p.Do(t.Context(), job)
-			got := failure.Of(err)
-			if got == failure.Flash && c.want == failure.Verify {
-				got = c.want // a programmer may find it while it writes
-			}
-			if err == nil || got != c.want {
-				t.Errorf("%s: class %v, want %v: %v", c.name, got, c.want, err)
-			}
-		}
-		b.ask(chipkeeper.Request{Do: "faults", Faults: &chipkeeper.Faults{}})
-		must(t, p.Do(t.Context(), job))
 	})
 }
 
@@ -334,15 +274,12 @@ func TestNoProbe(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"openocd", "pyocd"} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := testkit.FindTool(name); err != nil {
-				t.Skipf("%s is not installed", name)
-			}
+			testkit.Need(t, name)
 			p := created(t, name, Config{
 				Flash: boardsUnderTest[0].flash, Find: testkit.FindTool,
 				Probe: Probe{Emulated: &Emulated{"127.0.0.1:1", "127.0.0.1:1"}},
 			})
-			err := p.Do(t.Context(), Job{Verify: []Segment{{0, make([]byte, 4)}}})
-			wantError(t, err, failure.ProbeMissing)
+			wantError(t, p.Do(t.Context(), Job{Verify: []Segment{{0, make([]byte, 4)}}}), failure.ProbeMissing)
 		})
 	}
 }

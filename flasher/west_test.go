@@ -54,9 +54,7 @@ func TestZephyrChoice(t *testing.T) {
 		case *westRunner:
 			got = "west: " + p.runner
 		}
-		if got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
+		wantEqual(t, got, c.want, c.name)
 	}
 }
 
@@ -90,17 +88,13 @@ args:
 	rewrite(t, dir, "zephyr/runners.yaml", text)
 	got := created(t, "west", Config{Build: dir}).(*openocd)
 	own := filepath.Join(dir, "own settings")
-	if want := []string{filepath.Join(own, "a b.cfg"), "target/nrf52.cfg"}; !slices.Equal(got.Flash.Scripts, want) {
-		t.Errorf("scripts %q, want %q", got.Flash.Scripts, want)
-	}
+	wantEqual(t, got.Flash.Scripts, []string{filepath.Join(own, "a b.cfg"), "target/nrf52.cfg"}, "scripts")
 	beside := func(name string) string { return filepath.Join(filepath.Dir(dir), name) }
-	if want := (extras{
+	wantEqual(t, got.extras, (extras{
 		search:     []string{beside("the board/support"), own, beside("more scripts")},
 		preInit:    []string{"source [find interface/jlink.cfg]", "transport select swd"},
 		postVerify: []string{"late"},
-	}); !reflect.DeepEqual(got.extras, want) {
-		t.Errorf("settings %q, want %q", got.extras, want)
-	}
+	}), "settings")
 	given := created(t, "west", Config{Build: dir, Flash: boards.Flash{Scripts: []string{"mine.cfg"}}}).(*openocd)
 	if !slices.Equal(given.Flash.Scripts, []string{"mine.cfg"}) || !reflect.DeepEqual(given.extras, extras{}) {
 		t.Errorf("with scripts in the board file: %q, %q", given.Flash.Scripts, given.extras)
@@ -137,18 +131,14 @@ func TestZephyrBuildErrors(t *testing.T) {
 		wantError(t, err, failure.Config, c.want, c.dir)
 	}
 	none := created(t, "west", Config{})
-	_, read := none.(flashReader).Read(t.Context(), nil)
-	for _, err := range []error{none.Do(t.Context(), Job{}), read} {
-		wantError(t, err, failure.Config)
-	}
+	wantError(t, none.Do(t.Context(), Job{}), failure.Config)
+	wantError(t, last(none.(flashReader).Read(t.Context(), nil)), failure.Config)
 }
 
 // withScript returns a configuration for a Zephyr build whose runner starts a script, which gets the build's folder.
 func withScript(t *testing.T, script string) Config {
 	t.Helper()
-	if _, err := testkit.FindTool("west"); err != nil {
-		t.Skip("west is not installed")
-	}
+	testkit.Need(t, "west")
 	path := filepath.Join(t.TempDir(), "flash it")
 	testkit.WriteProgram(t, path, "#!/bin/sh\n"+script+"\n")
 	runner := map[string][]string{"misc-flasher": {path, "of mine"}}
@@ -183,9 +173,7 @@ func TestWestRunner(t *testing.T) {
 			t.Errorf("%v; %s", err, failure.Next(err))
 		}
 		got, _ := os.ReadFile(filepath.Join(c.Build, "flashed"))
-		if string(got) != "the image\nof mine\n" {
-			t.Errorf("flashed %q", got)
-		}
+		wantEqual(t, string(got), "the image\nof mine\n", got)
 	}
 	earlier, other := c, c
 	earlier.Image = filepath.Join(t.TempDir(), "zephyr.elf")
@@ -204,9 +192,7 @@ func TestWestRunner(t *testing.T) {
 
 // TestWestChoosesProbe: a runner that can choose a probe gets its serial, unless another attached one has the same.
 func TestWestChoosesProbe(t *testing.T) {
-	if _, err := testkit.FindTool("west"); err != nil {
-		t.Skip("west is not installed")
-	}
+	testkit.Need(t, "west")
 	bin := t.TempDir()
 	log := filepath.Join(bin, "log")
 	script := "#!/bin/sh\necho \"$*\" >>" + command.Quote(log) + "\n"
@@ -241,7 +227,5 @@ func TestWestCommands(t *testing.T) {
 		t.Fatalf("%q, %q", lines, files)
 	}
 	must(t, shell(lines[0]).Run(t.Context()))
-	if _, err := os.Stat(filepath.Join(c.Build, "flashed")); err != nil {
-		t.Error(err)
-	}
+	must(t, last(os.Stat(filepath.Join(c.Build, "flashed"))))
 }

@@ -25,9 +25,9 @@ func TestContexts(t *testing.T) {
 		"Builder.HeaderFolders": func(ctx context.Context) error {
 			return lastOf3(b.HeaderFolders(ctx, &boards.Board{}, nil))
 		},
-		"Builder.Fetch":      failuretest.With(b.Fetch, place),
+		"Builder.Fetch":      failuretest.Of(b.Fetch, place),
 		"Builder.Update":     func(ctx context.Context) error { return lastOf3(b.Update(ctx, place)) },
-		"Repository":         failuretest.With(Repository, p.Dir()),
+		"Repository":         failuretest.Of(Repository, p.Dir()),
 		"Project.Generate":   func(ctx context.Context) error { return p.Generate(ctx, spec) },
 		"Project.Preprocess": func(ctx context.Context) error { return last(p.Preprocess(ctx, "port/process.c", "")) },
 		"Project.CompileBehind": func(ctx context.Context) error {
@@ -37,7 +37,7 @@ func TestContexts(t *testing.T) {
 		"Project.Run":           func(ctx context.Context) error { return last(p.Run(ctx, newDesk(), "")) },
 		"Project.RunStandalone": func(ctx context.Context) error { return last(p.RunStandalone(ctx, newDesk(), "")) },
 		"Builder.FindTemplate":  func(ctx context.Context) error { return last(b.FindTemplate(ctx, spec, nil)) },
-		"Builder.Needs":         failuretest.With(b.Needs, p.Dir()),
+		"Builder.Needs":         failuretest.Of(b.Needs, p.Dir()),
 		"Builder.SystemBoards":  func(ctx context.Context) error { return lastOf3(b.SystemBoards(ctx, p.Dir())) },
 		"Builder.Clean":         func(ctx context.Context) error { return b.Clean(ctx, p.Dir(), true) },
 	})

@@ -9,7 +9,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
-	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -27,11 +26,8 @@ type used struct {
 func use(t *testing.T) used {
 	release := make(chan struct{})
 	d := device()
-	d.Globals["slow"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
-		<-release
-		return rpctest.Nothing(), nil
-	}
-	s := open(t, d, nil)
+	d.Globals["slow"] = doing(func() { <-release })
+	s := open(t, d)
 	t.Cleanup(func() { close(release) }) // before open's deadline, which waits for the device
 	return used{s, library(t, s), operator(t, s, "negate"), global(t, s, "slow"), empty(t, s, 4)}
 }
@@ -39,56 +35,49 @@ func use(t *testing.T) used {
 // TestContexts calls every function of this package with contexts that end before and during the call.
 func TestContexts(t *testing.T) {
 	u := use(t)
-	array := valueOf[*ndarray.Array](t)(ndarray.New(i8, 4))
+	array := value(ndarray.New(i8, 4))(t)
 	bytes := make([]byte, 4)
 	host, other := transporttest.Pair()
 	serve(t, &rpctest.Device{}, other)
 	device, err := transport.Dial(testkit.Context(t), host, transport.SessionOptions{})
 	must(t, err)
 	t.Cleanup(func() { device.Close() })
+	of := failuretest.Of
 	failuretest.Ended(t, failuretest.Calls{
-		"Transport.Send":            func(ctx context.Context) error { return device.Send(ctx, bytes) },
-		"Transport.Recv":            failuretest.Of(device.Recv),
-		"Session.Platform":          failuretest.Of(u.Platform),
-		"Session.PriorFault":        failuretest.Of(u.PriorFault),
-		"Session.Function":          func(ctx context.Context) error { _, err := u.Function(ctx, "echo"); return err },
-		"Session.SystemLib":         failuretest.Of(u.SystemLib),
-		"Session.Empty":             func(ctx context.Context) error { _, err := u.Empty(ctx, i8, []int64{1}); return err },
-		"Session.Alloc":             func(ctx context.Context) error { _, err := u.Alloc(ctx, 8, 8); return err },
-		"Session.NewArray":          func(ctx context.Context) error { _, err := u.NewArray(ctx, array); return err },
-		"Session.Damages":           failuretest.Of(u.Damages),
+		"Transport.Send":            of(device.Send, bytes),
+		"Transport.Recv":            of(device.Recv),
+		"Session.Platform":          of(u.Platform),
+		"Session.PriorFault":        of(u.PriorFault),
+		"Session.Function":          of(u.Function, "echo"),
+		"Session.SystemLib":         of(u.SystemLib),
+		"Session.Empty":             of(u.Empty, i8, []int64{1}),
+		"Session.Alloc":             of(u.Alloc, 8, 8),
+		"Session.NewArray":          of(u.NewArray, array),
+		"Session.Damages":           of(u.Damages),
 		"Session.AcknowledgeDamage": u.AcknowledgeDamage,
-		"Session.SetBudget":         func(ctx context.Context) error { return u.SetBudget(ctx, time.Second) },
-		"Session.Do":                func(ctx context.Context) error { return ping(ctx, u.Session) },
+		"Session.SetBudget":         of(u.SetBudget, time.Second),
+		"Session.Do":                of(ping, u.Session),
 		"Session.Renew":             u.Renew,
-		"Session.TensorAt":          func(ctx context.Context) error { _, err := u.TensorAt(ctx, 8, i8, nil); return err },
+		"Session.TensorAt":          of(u.TensorAt, rpc.Handle(8), i8, nil),
 		"Tensor.Discard":            u.tensor.Discard,
 		"Session.Close":             func(ctx context.Context) error { return use(t).Close(ctx) },
-		"Module.Function":           func(ctx context.Context) error { _, err := u.lib.Function(ctx, "fail"); return err },
-		"Module.Time": func(ctx context.Context) error {
-			_, err := u.lib.Time(ctx, "negate", rpc.TimeOptions{})
-			return err
-		},
-		"Module.Free":             u.lib.Free,
-		"Module.Check":            u.lib.Check,
-		"Module.Unlink":           u.lib.Unlink,
-		"Session.Windows":         failuretest.Of(u.Windows),
-		"Tensor.Fill":             func(ctx context.Context) error { return u.tensor.Fill(ctx, 1) },
-		"Session.TimedInterrupts": failuretest.Of(u.TimedInterrupts),
-		"Session.Upload": func(ctx context.Context) error {
-			_, err := u.Upload(ctx, rpc.Program{Base: 16, Bytes: bytes})
-			return err
-		},
-		"Function.Call": func(ctx context.Context) error { _, err := u.negate.Call(ctx, u.tensor, u.tensor); return err },
-		"Tensor.Write":  func(ctx context.Context) error { return u.tensor.Write(ctx, bytes) },
-		"Tensor.Read":   func(ctx context.Context) error { return u.tensor.Read(ctx, bytes) },
-		"Tensor.CRC32":  func(ctx context.Context) error { _, err := u.tensor.CRC32(ctx); return err },
-		"Tensor.Array":  failuretest.Of(u.tensor.Array),
-		"Tensor.Free":   u.tensor.Free,
+		"Module.Function":           of(u.lib.Function, "fail"),
+		"Module.Time":               of(u.lib.Time, "negate", rpc.TimeOptions{}),
+		"Module.Free":               u.lib.Free,
+		"Module.Check":              u.lib.Check,
+		"Module.Unlink":             u.lib.Unlink,
+		"Session.Windows":           of(u.Windows),
+		"Tensor.Fill":               of(u.tensor.Fill, uint64(1)),
+		"Session.TimedInterrupts":   of(u.TimedInterrupts),
+		"Session.Upload":            of(u.Upload, rpc.Program{Base: 16, Bytes: bytes}),
+		"Function.Call":             of(u.negate.Call, u.tensor, u.tensor),
+		"Tensor.Write":              of(u.tensor.Write, bytes),
+		"Tensor.Read":               of(u.tensor.Read, bytes),
+		"Tensor.CRC32":              of(u.tensor.CRC32),
+		"Tensor.Array":              of(u.tensor.Array),
+		"Tensor.Free":               u.tensor.Free,
 	})
-	if err := u.tensor.Write(testkit.Context(t), bytes); err != nil {
-		t.Errorf("after contexts that had ended before anything was sent: %v", err)
-	}
+	must(t, u.tensor.Write(testkit.Context(t), bytes))
 	busy := func() used {
 		u, began := use(t), make(chan struct{})
 		go func() { close(began); _, _ = u.slow.Call(context.Background()) }()
@@ -97,9 +86,9 @@ func TestContexts(t *testing.T) {
 		return u
 	}
 	failuretest.Waiting(t, failuretest.Calls{
-		"Function.Call":                   func(ctx context.Context) error { _, err := use(t).slow.Call(ctx); return err },
+		"Function.Call":                   func(ctx context.Context) error { return last(use(t).slow.Call(ctx)) },
 		"waiting for its turn":            func(ctx context.Context) error { return ping(ctx, busy().Session) },
-		"Session.Damages while busy":      func(ctx context.Context) error { _, err := busy().Damages(ctx); return err },
+		"Session.Damages while busy":      func(ctx context.Context) error { return last(busy().Damages(ctx)) },
 		"Session.Close of a busy session": func(ctx context.Context) error { return busy().Close(ctx) },
 	})
 }

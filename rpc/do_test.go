@@ -1,7 +1,6 @@
 package rpc_test
 
 import (
-	"bytes"
 	"errors"
 	"testing"
 
@@ -10,13 +9,12 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
-	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // ask sends a request as a server of clients does.
 func ask(t *testing.T, s *rpc.Session, p *tvmrpc.Packet) *tvmrpc.Packet {
 	t.Helper()
-	return valueOf[*tvmrpc.Packet](t)(s.Do(testkit.Context(t), p))
+	return value(s.Do(testkit.Context(t), p))(t)
 }
 
 // allocated asks for a tensor of so many bytes, and returns it as an argument.
@@ -34,7 +32,7 @@ func allocated(t *testing.T, s *rpc.Session, n int64) tvmrpc.DLTensor {
 func TestRenewFreesAllOfLostClient(t *testing.T) {
 	ctx := testkit.Context(t)
 	d := device()
-	s := opened(t, d, rpc.Options{})
+	s := open(t, d)
 	own := empty(t, s, 1)
 	for range 2 {
 		allocated(t, s, 2)
@@ -44,13 +42,9 @@ func TestRenewFreesAllOfLostClient(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		must(t, s.Renew(ctx))
-		if d.Live() != 0 {
-			t.Errorf("%d allocations are left", d.Live())
-		}
+		wantEqual(t, d.Live(), 0)
 	}
-	if err := own.Read(ctx, make([]byte, 1)); !errors.Is(err, rpc.ErrStale) {
-		t.Errorf("a tensor of the session before: %v", err)
-	}
+	wantIs(t, own.Read(ctx, make([]byte, 1)), rpc.ErrStale, "a tensor of the session before")
 	if err := errors.Join(own.Free(ctx), s.Close(ctx)); err != nil || len(d.Freed) > 0 {
 		t.Errorf("%v, freed %v", err, d.Freed)
 	}
@@ -58,28 +52,17 @@ func TestRenewFreesAllOfLostClient(t *testing.T) {
 
 // TestDoSplitsCopies copies any length to devices that accept only short messages.
 func TestDoSplitsCopies(t *testing.T) {
-	for name, d := range map[string]*rpctest.Device{"streams": {Streams: true}, "packets of 128": {Packet: 128}} {
-		t.Run(name, func(t *testing.T) {
-			s := opened(t, d, rpc.Options{})
-			ref := allocated(t, s, 5000)
-			ref.ByteOffset = 4
-			if got := ask(t, s, &tvmrpc.Packet{
-				Code: tvmrpc.CodeCopyToRemote, Tensor: ref, Size: 4990,
-				Data: random(4990),
-			}); got.Code != tvmrpc.CodeReturn {
-				t.Errorf("%+v", got)
-			}
-			if got := ask(t, s, &tvmrpc.Packet{Code: tvmrpc.CodeCopyFromRemote, Tensor: ref, Size: 4990}); !bytes.Equal(got.Data,
-				random(4990)) {
-				t.Errorf("%v: %d bytes", got.Code, len(got.Data))
-			}
-			if got := ask(t, s, &tvmrpc.Packet{
-				Code: tvmrpc.CodeCopyFromRemote, Tensor: ref,
-				Size: 1 << 40,
-			}); got.Code != tvmrpc.CodeException {
-				t.Errorf("%+v", got)
-			}
-		})
+	for _, d := range []*rpctest.Device{{Streams: true}, {Packet: 128}} {
+		s := open(t, d)
+		ref := allocated(t, s, 5000)
+		ref.ByteOffset = 4
+		wantEqual(t, ask(t, s, &tvmrpc.Packet{
+			Code: tvmrpc.CodeCopyToRemote, Tensor: ref, Size: 4990, Data: random(4990),
+		}).Code, tvmrpc.CodeReturn)
+		back := &tvmrpc.Packet{Code: tvmrpc.CodeCopyFromRemote, Tensor: ref, Size: 4990}
+		wantEqual(t, ask(t, s, back).Data, random(4990))
+		back.Size = 1 << 40
+		wantEqual(t, ask(t, s, back).Code, tvmrpc.CodeException)
 	}
 }
 
@@ -87,23 +70,19 @@ func TestDoSplitsCopies(t *testing.T) {
 func TestDoRejectsUnsafeRequests(t *testing.T) {
 	ctx := testkit.Context(t)
 	d := device()
-	s := opened(t, d, rpc.Options{})
+	s := open(t, d)
 	for _, code := range []tvmrpc.Code{
 		tvmrpc.CodeNone, tvmrpc.CodeShutdown, tvmrpc.CodeReturn,
 		tvmrpc.CodeException, tvmrpc.CodeCopyAck,
 	} {
-		if _, err := s.Do(ctx, &tvmrpc.Packet{Code: code}); failure.Of(err) != failure.Config {
-			t.Errorf("%v: %v", code, err)
-		}
+		wantError(t, last(s.Do(ctx, &tvmrpc.Packet{Code: code})), failure.Config)
 	}
 	for _, p := range []*tvmrpc.Packet{
 		{Code: tvmrpc.CodeGetGlobalFunc},
 		{Code: 99},
 		{Code: tvmrpc.CodeFreeHandle, Args: []tvmrpc.Value{tvmrpc.Opaque(1), tvmrpc.Int(8)}},
 	} {
-		if a := ask(t, s, p); a.Code != tvmrpc.CodeException {
-			t.Errorf("%v: %+v", p.Code, a)
-		}
+		wantEqual(t, ask(t, s, p).Code, tvmrpc.CodeException, p.Code)
 	}
 	if err := s.Close(ctx); err != nil || len(d.Requests) > 0 {
 		t.Errorf("%v; the device got %v", err, d.Requests)
@@ -115,17 +94,11 @@ func TestDoAfterReset(t *testing.T) {
 	ctx := testkit.Context(t)
 	d := faulty(busFault())
 	d.Globals["crash"] = d.Module["bad"]
-	s := opened(t, d, rpc.Options{})
+	s := open(t, d)
 	var lookup *tvmrpc.Packet
 	for range 2 { // the first handle is that of boardsmith.fault after the reset
 		lookup = ask(t, s, &tvmrpc.Packet{Code: tvmrpc.CodeGetGlobalFunc, Args: []tvmrpc.Value{tvmrpc.Text("crash")}})
 	}
-	var faultErr *fault.Error
-	if _, err := s.Do(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeCallFunc, Handle: lookup.Args[0].Word}); !errors.As(err,
-		&faultErr) || faultErr.Function != "crash" {
-		t.Errorf("got %v", err)
-	}
-	if err := s.Close(ctx); err != nil {
-		t.Error(err)
-	}
+	faultOf(t, last(s.Do(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeCallFunc, Handle: lookup.Args[0].Word})), "crash")
+	must(t, s.Close(ctx))
 }

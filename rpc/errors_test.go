@@ -43,11 +43,12 @@ func TestLeakAdvice(t *testing.T) {
 		}
 		return rpctest.Nothing(), nil
 	}
-	s := open(t, &rpctest.Device{Module: map[string]rpctest.Func{"leak": leak}}, nil)
+	s := open(t, &rpctest.Device{Module: map[string]rpctest.Func{"leak": leak}})
 	m, f := library(t, s), operator(t, s, "leak")
-	call := func() error { _, err := f.Call(t.Context()); return err }
-	measure := func() error { _, err := m.Time(t.Context(), "leak", rpc.TimeOptions{}); return err }
-	allocate := func() error { _, err := s.Alloc(t.Context(), 16, 16); return err }
+	ctx := t.Context()
+	call := func() error { _, err := f.Call(ctx); return err }
+	measure := func() error { _, err := m.Time(ctx, "leak", rpc.TimeOptions{}); return err }
+	allocate := func() error { _, err := s.Alloc(ctx, 16, 16); return err }
 	const free = "TVMBackendFreeWorkspace"
 	for n, c := range []struct {
 		left       int
@@ -79,17 +80,13 @@ func TestTooLongCallIsNotSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx := testkit.Context(t)
 			d.Globals = device().Globals
-			s := open(t, d, nil)
+			s := open(t, d)
 			f := global(t, s, "echo")
 			fits := d.Packet - 3 - 8 - 4 - 8 - 4 - 4 - 8
-			if _, err := f.Call(ctx, random(fits)); err != nil {
-				t.Errorf("the longest call: %v", err)
-			}
-			_, err := f.Call(ctx, random(fits+1))
-			wantError(t, err, failure.DoesNotFit, fmt.Sprintf(": %d bytes instead of %d", d.Packet+1, d.Packet))
-			if d.Longest != d.Packet {
-				t.Errorf("longest message %d, packets are %d", d.Longest, d.Packet)
-			}
+			must(t, last(f.Call(ctx, random(fits))))
+			wantError(t, last(f.Call(ctx, random(fits+1))), failure.DoesNotFit,
+				fmt.Sprintf(": %d bytes instead of %d", d.Packet+1, d.Packet))
+			wantEqual(t, d.Longest, d.Packet, "longest message")
 		})
 	}
 }
@@ -98,8 +95,8 @@ func TestTooLongCallIsNotSent(t *testing.T) {
 func TestTooLongShapeCannotBeCopied(t *testing.T) {
 	ctx := testkit.Context(t)
 	d := &rpctest.Device{Packet: 1024}
-	s := open(t, d, nil)
-	tensor := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, slices.Repeat([]int64{1}, 200)))
+	s := open(t, d)
+	tensor := value(s.Empty(ctx, i8, slices.Repeat([]int64{1}, 200)))(t)
 	wantError(t, tensor.Write(ctx, []byte{1}), failure.DoesNotFit)
 	if d.Longest > 2*1024 {
 		t.Errorf("a message of %d bytes was sent", d.Longest)

@@ -9,17 +9,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/framing"
 	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -62,18 +64,9 @@ func makeFirmware(model, build string, variables ...string) (string, error) {
 	return filepath.Join(build, "firmware.elf"), nil
 }
 
-func needTools(t testing.TB) {
-	t.Helper()
-	for _, tool := range []string{"make", "cc"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("needs %s to build firmware: %v", tool, err)
-		}
-	}
-}
-
 func firmware(t testing.TB) *transport.Process {
 	t.Helper()
-	needTools(t)
+	testkit.Need(t, "make", "cc")
 	path, err := buildFirmware()
 	must(t, err)
 	return startFirmware(t, path)
@@ -94,39 +87,27 @@ func TestFirmwareRunsOperators(t *testing.T) {
 	negate, m := operator(t, s, "negate"), library(t, s)
 	for _, n := range []int{1, 4096, 3 << 20} {
 		in, out := filled(t, s, random(n)), empty(t, s, n)
-		_, err := negate.Call(ctx, in, out)
-		must(t, err)
+		must(t, last(negate.Call(ctx, in, out)))
 		want := random(n)
 		for i := range want {
 			want[i] = -want[i]
 		}
-		if !bytes.Equal(content(t, out), want) {
-			t.Errorf("%d bytes: wrong result", n)
-		}
-		if err := errors.Join(in.Free(ctx), out.Free(ctx)); err != nil {
-			t.Error(err)
-		}
+		wantEqual(t, content(t, out), want, n)
+		must(t, errors.Join(in.Free(ctx), out.Free(ctx)))
 	}
 	var e *rpc.DeviceError
 	if _, err := operator(t, s, "fail").Call(ctx); !errors.As(err, &e) || e.Message != "boom" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := m.Function(ctx, "absent"); !errors.Is(err, rpc.ErrNotFound) {
-		t.Errorf("got %v", err)
-	}
-	_, err := s.Empty(ctx, i8, []int64{100 << 20})
-	wantError(t, err, failure.DoesNotFit)
-	_, err = s.Empty(ctx, i8, []int64{-1})
-	wantError(t, err, failure.Config)
-	_, err = negate.Call(ctx, random(5000))
-	wantError(t, err, failure.DoesNotFit)
-	samples := valueOf[[]float64](t)(m.Time(ctx, "count", rpc.TimeOptions{Number: 5, Repeat: 3}))
+	wantIs(t, last(m.Function(ctx, "absent")), rpc.ErrNotFound)
+	wantError(t, last(s.Empty(ctx, i8, []int64{100 << 20})), failure.DoesNotFit)
+	wantError(t, last(s.Empty(ctx, i8, []int64{-1})), failure.Config)
+	wantError(t, last(negate.Call(ctx, random(5000))), failure.DoesNotFit)
+	samples := value(m.Time(ctx, "count", rpc.TimeOptions{Number: 5, Repeat: 3}))(t)
 	if slices.Min(samples) <= 0 || len(samples) != 3 {
 		t.Errorf("samples %v", samples)
 	}
-	if n := valueOf[any](t)(operator(t, s, "count").Call(ctx)); n != int64(1+3*5+1) {
-		t.Errorf("timing called it until %v", n)
-	}
+	wantEqual(t, value(operator(t, s, "count").Call(ctx))(t), int64(1+3*5+1), "timing called it until")
 }
 
 // With noise, a session works or ends with an error that has a class; results are never wrong. A later session
@@ -145,9 +126,7 @@ func TestFirmwareSurvivesNoise(t *testing.T) {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 	}
-	if err := roundTrip(testkit.Context(t), session(t, unclosed{p}, rpc.Options{})); err != nil {
-		t.Error(err)
-	}
+	must(t, roundTrip(testkit.Context(t), session(t, unclosed{p}, rpc.Options{})))
 }
 
 // unclosed is a link that outlives its sessions.
@@ -156,23 +135,21 @@ type unclosed struct{ transport.Link }
 func (unclosed) Close() error { return nil }
 
 // A copy with damage that CRC-16 does not detect is detected by the CRC-32 that real firmware computes, and repeated,
-// in both directions.
+// in both directions. One that CRC-16 detects would be no damage that the device counts.
 func TestCRC32DetectsDamageThatCRC16Misses(t *testing.T) {
 	for direction, want := range map[transporttest.Direction]int{transporttest.ToDevice: 1, transporttest.ToHost: 0} {
 		t.Run(fmt.Sprint(direction), func(t *testing.T) {
 			hits := 0
-			s := session(t, transporttest.Tamper(firmware(t), wholeFrames(direction, func(p []byte) {
+			s := session(t, wholeFrames(direction, func(p []byte) {
 				if len(p) > 8000 && hits == 0 {
 					hits++
 					weak(p, 2000)
 				}
-			})), rpc.Options{})
+			})(firmware(t)), rpc.Options{})
 			if got := content(t, filled(t, s, calm(8000))); !bytes.Equal(got, calm(8000)) || hits != 1 {
 				t.Errorf("%d messages damaged; equal: %t", hits, bytes.Equal(got, calm(8000)))
 			}
-			if damages(t, s) != want {
-				t.Errorf("%d damages, want %d", damages(t, s), want)
-			}
+			wantEqual(t, damages(t, s), want)
 		})
 	}
 }
@@ -212,30 +189,123 @@ func TestFirmwareReportsCutFrame(t *testing.T) {
 	}
 }
 
-// Killing the firmware during a session is an error, and so are later calls.
-func TestKilledFirmwareEndsSession(t *testing.T) {
-	ctx := testkit.Context(t)
-	p := firmware(t)
-	f := global(t, session(t, p, rpc.Options{}), "runtime.SystemLib")
-	must(t, syscall.Kill(p.PID(), syscall.SIGKILL))
-	var process *transport.ProcessError
-	if _, err := f.Call(ctx); !errors.As(err, &process) || failure.Of(err) != failure.Host {
-		t.Errorf("got %v", err)
-	}
-	if _, err := f.Call(ctx); !errors.Is(err, rpc.ErrBroken) {
-		t.Errorf("afterwards: %v", err)
-	}
-}
-
 // Firmware that resets itself ends the session with ErrTerminated; the same process accepts a new session.
 func TestResetFirmwareAcceptsNewSession(t *testing.T) {
 	ctx := testkit.Context(t)
 	p := firmware(t)
 	f := global(t, session(t, unclosed{p}, rpc.Options{}), "tvm.testing.reset_server")
-	if _, err := f.Call(ctx); !errors.Is(err, transport.ErrTerminated) {
-		t.Errorf("got %v", err)
+	wantIs(t, last(f.Call(ctx)), transport.ErrTerminated)
+	must(t, roundTrip(ctx, session(t, unclosed{p}, rpc.Options{})))
+}
+
+// What follows plays a recorded session, damaged at random, to firmware that was built with ASan and UBSan.
+
+// buildChecked builds the firmware with sanitizers that end it at the first finding.
+var buildChecked = sync.OnceValues(func() (string, error) {
+	return makeFirmware("testdata/model", filepath.Join(scratch, "checked"),
+		"CC=cc -fsanitize=address,undefined -fno-sanitize-recover=all")
+})
+
+// A spy records what the host sends.
+type spy struct {
+	transport.Link
+	sent []byte
+}
+
+func (s *spy) Write(ctx context.Context, p []byte) error {
+	s.sent = append(s.sent, p...)
+	return s.Link.Write(ctx, p)
+}
+
+// messages returns the requests that were sent: the payloads of frames with the session's id.
+func (s *spy) messages() [][]byte {
+	const normal = 0x10
+	var u framing.Unframer
+	var all [][]byte
+	for p := s.sent; len(p) > 0; {
+		n, event := u.Next(p)
+		if event == framing.Frame && len(u.Payload()) > 3 && u.Payload()[2] == normal {
+			all = append(all, append([]byte(nil), u.Payload()...))
+		}
+		p = p[n:]
 	}
-	if err := roundTrip(ctx, session(t, unclosed{p}, rpc.Options{})); err != nil {
-		t.Error(err)
+	return all
+}
+
+// recordSession uses the firmware as a tuner does and returns the requests. The device frees what they allocated
+// when the next session begins, so that their handles are invalid then.
+func recordSession(ctx context.Context, t *testing.T, p transport.Link) [][]byte {
+	t.Helper()
+	link := &spy{Link: unclosed{p}}
+	conn := value(transport.Dial(ctx, link, transport.SessionOptions{}))(t)
+	s := rpc.New(conn, rpc.Options{})
+	negate := operator(t, s, "negate")
+	for _, n := range []int{16, 1500, 6000} { // short, and longer than the packet buffer
+		in, out := filled(t, s, random(n)), empty(t, s, n)
+		must(t, last(negate.Call(ctx, in, out)))
+		content(t, out)
 	}
+	wantError(t, last(operator(t, s, "fail").Call(ctx, "text", []byte{1, 0xff}, 3.5, nil, i8)), "")
+	value(library(t, s).Time(ctx, "count", rpc.TimeOptions{Number: 2, Repeat: 2}))(t)
+	return link.messages()
+}
+
+// corrupt changes p in one to four places: it flips bits, drops or doubles bytes, or truncates p.
+func corrupt(r *rand.Rand, p []byte) []byte {
+	for range 1 + r.IntN(4) {
+		at, run := r.IntN(len(p)), 1+r.IntN(8)
+		end := min(at+run, len(p))
+		switch r.IntN(8) {
+		case 0, 1, 2:
+			p[at] ^= 1 << r.IntN(8)
+		case 3, 4:
+			if end < len(p) {
+				p = append(p[:at], p[end:]...)
+			}
+		case 5, 6:
+			p = append(p[:end], append(append([]byte(nil), p[at:end]...), p[end:]...)...)
+		default:
+			p = p[:at+1]
+		}
+	}
+	return p
+}
+
+// No damage to a session crashes or hangs the firmware or causes a wrong write, and an undamaged session works
+// afterwards.
+func TestFirmwareSurvivesCorruption(t *testing.T) {
+	testkit.Need(t, "make", "cc")
+	path, err := buildChecked()
+	must(t, err)
+	seed := rand.Uint64()
+	if s := os.Getenv("SEED"); s != "" {
+		must(t, last(fmt.Sscan(s, &seed)))
+	}
+	t.Logf("%d corruptions drawn by SEED=%d", drawn.Count(600, 10000), seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	link := startFirmware(t, path)
+	for range drawn.Count(600, 10000) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		err := corruptedRound(ctx, r, link, recordSession(ctx, t, link))
+		cancel()
+		must(t, err)
+	}
+}
+
+// corruptedRound sends the recorded session, damaged, and then an undamaged one.
+func corruptedRound(ctx context.Context, r *rand.Rand, link transport.Link, requests [][]byte) error {
+	var f framing.Framer
+	f.Append(nil, nil) // after its reset nop
+	var bytes []byte
+	for _, m := range requests {
+		bytes = f.Append(bytes, m)
+	}
+	if err := link.Write(ctx, corrupt(r, bytes)); err != nil {
+		return err
+	}
+	conn, err := transport.Dial(ctx, unclosed{link}, transport.SessionOptions{})
+	if err != nil {
+		return err
+	}
+	return shortTrip(ctx, rpc.New(conn, rpc.Options{}), r.Uint64())
 }

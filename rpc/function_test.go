@@ -18,7 +18,7 @@ import (
 
 func TestValuesSurviveCall(t *testing.T) {
 	ctx := testkit.Context(t)
-	s := open(t, device(), nil)
+	s := open(t, device())
 	f := global(t, s, "echo")
 	for _, c := range []struct{ give, want any }{
 		{nil, nil},
@@ -41,29 +41,18 @@ func TestValuesSurviveCall(t *testing.T) {
 			t.Errorf("%T %v: got %T %v, %v", c.give, c.give, got, got, err)
 		}
 	}
-	if got := valueOf[any](t)(f.Call(ctx, f)); got != f {
-		t.Errorf("function: %v", got)
-	}
+	wantEqual(t, value(f.Call(ctx, f))(t), f)
 	m := library(t, s)
-	if got := valueOf[any](t)(f.Call(ctx, m)); got != m {
-		t.Errorf("module: %v", got)
-	}
-	_, err := f.Call(ctx, struct{}{})
-	wantError(t, err, failure.Internal)
-	if _, err := f.Call(ctx, library(t, open(t, device(), nil))); err == nil {
-		t.Error("a module of another session was accepted")
-	}
-	if _, err := (rpc.Function{}).Call(ctx); err == nil {
-		t.Error("a function of no session was called")
-	}
-	if _, err := f.Call(ctx, 1); err != nil {
-		t.Errorf("afterwards: %v", err)
-	}
+	wantEqual(t, value(f.Call(ctx, m))(t), m, "module")
+	wantError(t, last(f.Call(ctx, struct{}{})), failure.Internal)
+	wantError(t, last(f.Call(ctx, library(t, open(t, device())))), "")
+	wantError(t, last((rpc.Function{}).Call(ctx)), "")
+	must(t, last(f.Call(ctx, 1)))
 }
 
 func TestMissingFunctionIsErrNotFound(t *testing.T) {
 	ctx := testkit.Context(t)
-	s := open(t, device(), nil)
+	s := open(t, device())
 	if _, err := s.Function(ctx, "absent"); !errors.Is(err, rpc.ErrNotFound) || failure.Of(err) != failure.Config {
 		t.Errorf("global: %v", err)
 	}
@@ -73,26 +62,20 @@ func TestMissingFunctionIsErrNotFound(t *testing.T) {
 func TestTensorsOfCalls(t *testing.T) {
 	ctx := testkit.Context(t)
 	d := device()
-	s := open(t, d, nil)
-	in := valueOf[*rpc.Tensor](t)(s.NewArray(ctx,
-		&ndarray.Array{DType: i8, Shape: []int64{2, 3}, Data: []byte{1, 2, 3, 0xff, 0, 5}}))
-	out := valueOf[*rpc.Tensor](t)(s.Empty(ctx, i8, in.Shape()))
+	s := open(t, d)
+	in := value(s.NewArray(ctx,
+		&ndarray.Array{DType: i8, Shape: []int64{2, 3}, Data: []byte{1, 2, 3, 0xff, 0, 5}}))(t)
+	out := value(s.Empty(ctx, i8, in.Shape()))(t)
 	must(t, in.CopyTo(ctx, out))
-	got := valueOf[*ndarray.Array](t)(out.Array(ctx))
+	got := value(out.Array(ctx))(t)
 	if !bytes.Equal(got.Data, []byte{1, 2, 3, 0xff, 0, 5}) || got.DType != i8 || !slices.Equal(got.Shape, []int64{2, 3}) {
 		t.Errorf("copied on the device: %+v", got)
 	}
 	must(t, errors.Join(in.Free(ctx), in.Free(ctx)))
-	if _, err := operator(t, s, "negate").Call(ctx, in, out); err == nil {
-		t.Error("a freed tensor was accepted as an argument")
-	}
-	if err := in.Write(ctx, got.Data); err == nil {
-		t.Error("a freed tensor was written")
-	}
+	wantError(t, last(operator(t, s, "negate").Call(ctx, in, out)), "")
+	wantError(t, in.Write(ctx, got.Data), "")
 	wantError(t, out.Write(ctx, got.Data[1:]), failure.Config)
-	if d.Live() != 1 {
-		t.Errorf("%d allocations left", d.Live())
-	}
+	wantEqual(t, d.Live(), 1)
 }
 
 // A handle of 0 is not a function.
@@ -100,7 +83,5 @@ func TestNullHandleIsNil(t *testing.T) {
 	device := &switching{fixedAnswer: typed(tvmrpc.TypeFunction, tvmrpc.Opaque(0)), first: returned(tvmrpc.Opaque(5))}
 	s := rpc.New(device, rpc.Options{})
 	f := global(t, s, "f")
-	if got, err := f.Call(context.Background()); got != nil || err != nil {
-		t.Errorf("got %v, %v", got, err)
-	}
+	wantResult(t, nil)(f.Call(context.Background()))
 }

@@ -2,7 +2,6 @@ package rpc_test
 
 import (
 	"encoding/json"
-	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -33,9 +32,7 @@ func TestPlatformSurvivesJSON(t *testing.T) {
 	}
 	for _, text := range []string{`{"reset": "moon"}`, `{"reset": ""}`, `{"chip_id": "abc"}`, `{"chip_id": "xy"}`} {
 		var got rpc.Platform
-		if err := json.Unmarshal([]byte(text), &got); err == nil {
-			t.Errorf("%s is read as %+v", text, got)
-		}
+		wantError(t, json.Unmarshal([]byte(text), &got), "")
 	}
 }
 
@@ -52,7 +49,7 @@ func TestPlatformInWordsAndJSON(t *testing.T) {
 	d.Globals["boardsmith.platform"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
 		return rpctest.Result(tvmrpc.Raw(platform)), nil
 	}
-	p := valueOf[rpc.Platform](t)(opened(t, d, rpc.Options{}).Platform(ctx))
+	p := value(open(t, d).Platform(ctx))(t)
 	text, err := json.Marshal(p)
 	const want = `{"core_hz":168000000,"ticks_hz":168000000,"icache":true,"dcache":false,"prefetch":true,"fpu":true,` +
 		`"wait_states":5,"reset":"software, watchdog","chip_id":"abcd","cpuid":1091551809,"emulated":false,"lost_bytes":0,"arena_used":5888}`
@@ -63,16 +60,12 @@ func TestPlatformInWordsAndJSON(t *testing.T) {
 	const words = "core 168 MHz, timer 168 MHz (unverified), instruction cache on, data cache off, prefetch on, FPU on, " +
 		"5 wait states"
 	p.Clock = rpc.HostClock
-	if verified := strings.Replace(words, " (unverified)", "", 1); p.String() != verified {
-		t.Errorf("verified: %q", p)
-	}
+	wantEqual(t, p.String(), strings.Replace(words, " (unverified)", "", 1), p)
 	p.Clock = ""
 	if p.String() != words || (rpc.Platform{}).String() != "" {
 		t.Errorf("in words %q", p)
 	}
-	if _, err := opened(t, device(), rpc.Options{}).Platform(ctx); !errors.Is(err, rpc.ErrNotFound) {
-		t.Errorf("of a device without that function: %v", err)
-	}
+	wantIs(t, last(open(t, device()).Platform(ctx)), rpc.ErrNotFound, "of a device without that function")
 }
 
 func TestInvalidPlatformIsProtocolError(t *testing.T) {
@@ -80,9 +73,7 @@ func TestInvalidPlatformIsProtocolError(t *testing.T) {
 		_, _ = rpc.ParsePlatform(platform[:n]) // must not panic
 	}
 	for _, b := range [][]byte{{}, {2}, {1, 1}, {1, 1, 4, 0}, {1, 1, 3, 0, 0, 0}, {1, 5, 1, 0, 5, 1, 0}} {
-		if _, err := rpc.ParsePlatform(b); failure.Of(err) != failure.Transport {
-			t.Errorf("% x: %v", b, err)
-		}
+		wantError(t, last(rpc.ParsePlatform(b)), failure.Transport)
 	}
 }
 
@@ -95,8 +86,6 @@ func FuzzPlatform(f *testing.F) {
 			wantError(t, err, failure.Transport)
 			return
 		}
-		if _, err := json.Marshal(p); err != nil {
-			t.Error(err)
-		}
+		must(t, last(json.Marshal(p)))
 	})
 }

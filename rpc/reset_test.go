@@ -51,55 +51,40 @@ func TestSessionContinuesAfterFault(t *testing.T) {
 	d := faulty(busFault())
 	s := opened(t, d, rpc.Options{
 		Explain: func(r *fault.Record, called string) fault.Explanation {
-			if called != "bad" {
-				t.Errorf("function %q was reported as called", called)
-			}
+			wantEqual(t, called, "bad")
 			return fault.Explanation{Frames: []fault.Frame{{PC: r.PC, Function: "bad", File: "model/bad.c", Line: 3}}}
 		},
 	})
 	lib, bad, old := library(t, s), operator(t, s, "bad"), empty(t, s, 4)
 	_, err := bad.Call(ctx)
-	var faultErr *fault.Error
-	if !errors.As(err, &faultErr) || faultErr.Function != "bad" || faultErr.Prior || faultErr.Record.PC != 0x1234 {
-		t.Fatalf("got %v", err)
+	if e := faultOf(t, err, "bad"); e.Prior || e.Record.PC != 0x1234 {
+		t.Errorf("got %v", err)
 	}
 	wantError(t, err, failure.Fault, "calling bad: fault in bad: hard fault (", "), in bad at model/bad.c:3")
-	if !errors.Is(err, transport.ErrTerminated) {
-		t.Errorf("%#v", err)
-	}
+	wantIs(t, err, transport.ErrTerminated)
 
 	// Using what existed before the reset is ErrStale; freeing it is no error.
-	uses := map[string]func() error{
-		"function": func() error { _, err := bad.Call(ctx); return err },
-		"module":   func() error { _, err := lib.Function(ctx, "negate"); return err },
-		"timing":   func() error { _, err := lib.Time(ctx, "negate", rpc.TimeOptions{}); return err },
-		"write":    func() error { return old.Write(ctx, make([]byte, 4)) },
-		"read":     func() error { return old.Read(ctx, make([]byte, 4)) },
+	for n, err := range []error{
+		last(bad.Call(ctx)), last(lib.Function(ctx, "negate")), last(lib.Time(ctx, "negate", rpc.TimeOptions{})),
+		old.Write(ctx, make([]byte, 4)), old.Read(ctx, make([]byte, 4)),
+	} {
+		wantIs(t, err, rpc.ErrStale, n)
 	}
-	for name, use := range uses {
-		if err := use(); !errors.Is(err, rpc.ErrStale) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	for _, free := range []func(context.Context) error{old.Free, lib.Free, old.Free} {
-		if err := free(ctx); err != nil {
-			t.Error(err)
-		}
-	}
-	if len(d.Freed) > 0 { // these handles now belong to other objects
-		t.Errorf("freed %v, which the reset has freed", d.Freed)
-	}
+	must(t, errors.Join(old.Free(ctx), lib.Free(ctx), old.Free(ctx)))
+	wantEqual(t, len(d.Freed), 0) // these handles now belong to other objects
 
 	// What is looked up now works.
 	must(t, shortTrip(ctx, s, 7))
-	if prior, err := s.PriorFault(ctx); prior != nil || err != nil {
-		t.Errorf("the fault was reported already, but there is a prior one: %v, %v", prior, err)
-	}
+	wantResult(t, nil, "the fault was reported already, but there is a prior one")(s.PriorFault(ctx))
 }
 
-// isReset reports whether an error is that of a reset without a record.
-func isReset(err error, detail string) bool {
-	return err != nil && strings.Contains(err.Error(), "fault record") && strings.Contains(err.Error(), detail)
+// faultOf returns the fault of a function that an error reports.
+func faultOf(t *testing.T, err error, function string) (e *fault.Error) {
+	t.Helper()
+	if !errors.As(err, &e) || e.Function != function {
+		t.Fatalf("got %v", err)
+	}
+	return e
 }
 
 // TestResetWithoutRecord covers devices without a readable record.
@@ -122,12 +107,9 @@ func TestResetWithoutRecord(t *testing.T) {
 			ctx := testkit.Context(t)
 			d := faulty(nil)
 			c.change(d)
-			s := opened(t, d, rpc.Options{})
-			_, err := operator(t, s, "bad").Call(ctx)
-			wantError(t, err, failure.Fault, "fault record", c.want)
-			if _, err := s.SystemLib(ctx); err != nil {
-				t.Errorf("afterwards: %v", err)
-			}
+			s := open(t, d)
+			wantError(t, last(operator(t, s, "bad").Call(ctx)), failure.Fault, "fault record", c.want)
+			must(t, last(s.SystemLib(ctx)))
 		})
 	}
 }
@@ -140,23 +122,19 @@ func TestFaultingDeviceEndsEachRequest(t *testing.T) {
 		return rpctest.Nothing(), nil
 	}
 	d.Globals["boardsmith.fault"], d.Globals["echo"] = loop, loop
-	s := opened(t, d, rpc.Options{})
+	s := open(t, d)
 	ctx := testkit.Context(t)
-	if _, err := global(t, s, "echo").Call(ctx); !isReset(err, "could not be read") {
-		t.Errorf("got %v", err)
-	}
-	if _, err := s.Function(ctx, "echo"); !isReset(err, "") {
-		t.Errorf("got %v", err)
-	}
+	wantError(t, last(global(t, s, "echo").Call(ctx)), "", "fault record", "could not be read")
+	wantError(t, last(s.Function(ctx, "echo")), "", "fault record")
 }
 
 // A mute transport's device does not respond after its reset.
-type mute struct{ redials int }
+type mute struct {
+	silent
+	redials int
+}
 
-func (*mute) Send(context.Context, ...[]byte) error { return nil }
-func (*mute) Close() error                          { return nil }
-func (*mute) Lossy() bool                           { return false }
-func (*mute) Recv(context.Context) ([]byte, error)  { return nil, transport.ErrTerminated }
+func (*mute) Recv(context.Context) ([]byte, error) { return nil, transport.ErrTerminated }
 
 func (m *mute) Redial(ctx context.Context) error {
 	m.redials++
@@ -170,23 +148,18 @@ func TestRedialEndsAtDeadline(t *testing.T) {
 	for i := range 3 {
 		began := time.Now()
 		_, err := s.Function(within(t, 50*time.Millisecond), "x")
-		if !isReset(err, "could not be read") || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
-		}
+		wantError(t, err, "", "fault record", "could not be read")
+		wantIs(t, err, context.DeadlineExceeded)
 		if took := time.Since(began); took < 40*time.Millisecond || took > 5*time.Second || m.redials != i+1 {
 			t.Errorf("%d redials, the last took %v", m.redials, took)
 		}
 	}
-	if err := s.Close(within(t, time.Second)); err != nil {
-		t.Error(err)
-	}
+	must(t, s.Close(within(t, time.Second)))
 }
 
 func TestPriorFaultIsReported(t *testing.T) {
 	ctx := testkit.Context(t)
-	d := faulty(nil)
-	d.Record = rpctest.AppendRecord(nil, busFault())
-	s := opened(t, d, rpc.Options{})
+	s := open(t, afterFault())
 	for range 2 {
 		prior, err := s.PriorFault(ctx)
 		if err != nil || prior == nil || !prior.Prior || prior.Record.PC != 0x1234 ||
@@ -194,32 +167,34 @@ func TestPriorFaultIsReported(t *testing.T) {
 			t.Errorf("got %v, %v", prior, err)
 		}
 	}
-	for name, d := range map[string]*rpctest.Device{"none": faulty(nil), "a device without": device(), "nonsense": {
-		Globals: map[string]rpctest.Func{"boardsmith.fault": echoNumber},
-	}} {
-		t.Run(name, func(t *testing.T) {
-			if prior, err := opened(t, d, rpc.Options{}).PriorFault(ctx); prior != nil || err != nil {
-				t.Errorf("%v, %v", prior, err)
-			}
-		})
+	nonsense := device()
+	nonsense.Globals["boardsmith.fault"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
+		return rpctest.Result(tvmrpc.Int(1)), nil
 	}
+	for n, d := range []*rpctest.Device{faulty(nil), device(), nonsense} {
+		wantResult(t, nil, n)(open(t, d).PriorFault(ctx))
+	}
+}
+
+// afterFault returns a device that has the record of a fault.
+func afterFault() *rpctest.Device {
+	d := faulty(nil)
+	d.Record = rpctest.AppendRecord(nil, busFault())
+	return d
 }
 
 // TestDamagedFaultRecordIsReadAgain: the answer with the record arrives damaged, and the session reads it again.
 // Firmware that clears the record when it is read still works.
 func TestDamagedFaultRecordIsReadAgain(t *testing.T) {
 	ctx := testkit.Context(t)
-	d := faulty(nil)
-	d.Record = rpctest.AppendRecord(nil, busFault())
+	d := afterFault()
 	hits := 0
-	s := open(t, d, func(l transport.Link) transport.Link {
-		return transporttest.Tamper(l, wholeFrames(transporttest.ToHost, func(p []byte) {
-			if hits == 0 && bytes.Contains(p, []byte("BFLT")) {
-				hits++
-				p[len(p)-20] ^= 4
-			}
-		}))
-	})
+	s := open(t, d, wholeFrames(transporttest.ToHost, func(p []byte) {
+		if hits == 0 && bytes.Contains(p, []byte("BFLT")) {
+			hits++
+			p[len(p)-20] ^= 4
+		}
+	}))
 	prior, err := s.PriorFault(ctx)
 	if err != nil || prior == nil || prior.Record.PC != 0x1234 || hits != 1 {
 		t.Errorf("got %v, %v after %d damages", prior, err, hits)
@@ -227,28 +202,19 @@ func TestDamagedFaultRecordIsReadAgain(t *testing.T) {
 	if d.Record != nil {
 		t.Error("the device still has the record")
 	}
-	d = faulty(nil)
+	d = afterFault()
 	d.Globals["boardsmith.fault"] = rpctest.FaultOnce
-	d.Record = rpctest.AppendRecord(nil, busFault())
-	prior, err = opened(t, d, rpc.Options{}).PriorFault(ctx)
+	prior, err = open(t, d).PriorFault(ctx)
 	if err != nil || prior == nil || prior.Record.PC != 0x1234 {
 		t.Errorf("earlier firmware: got %v, %v", prior, err)
 	}
 }
 
-func echoNumber(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
-	return rpctest.Result(tvmrpc.Int(1)), nil
-}
-
 // TestTimedFunctionIsNamed: a fault during timing names the timed function.
 func TestTimedFunctionIsNamed(t *testing.T) {
 	ctx := testkit.Context(t)
-	s := opened(t, faulty(busFault()), rpc.Options{})
-	_, err := library(t, s).Time(ctx, "bad", rpc.TimeOptions{})
-	var faultErr *fault.Error
-	if !errors.As(err, &faultErr) || faultErr.Function != "bad" {
-		t.Errorf("got %v", err)
-	}
+	s := open(t, faulty(busFault()))
+	faultOf(t, last(library(t, s).Time(ctx, "bad", rpc.TimeOptions{})), "bad")
 }
 
 // A patchy transport's Redial succeeds at the second attempt only.
@@ -271,16 +237,10 @@ func TestFaultBeforeFailedRedialIsPrior(t *testing.T) {
 	ctx := testkit.Context(t)
 	host, link := transporttest.Pair()
 	serve(t, faulty(busFault()), link)
-	dialled, err := transport.Dial(ctx, host, transport.SessionOptions{})
-	must(t, err)
-	s := rpc.New(&patchy{dialled, 1}, rpc.Options{})
+	s := rpc.New(&patchy{value(transport.Dial(ctx, host, transport.SessionOptions{}))(t), 1}, rpc.Options{})
 	defer func() { _ = s.Close(ctx) }()
-	if _, err := operator(t, s, "bad").Call(ctx); !isReset(err, "could not be read") {
-		t.Errorf("got %v", err)
-	}
-	if _, err := s.SystemLib(ctx); err != nil {
-		t.Errorf("the next request: %v", err)
-	}
+	wantError(t, last(operator(t, s, "bad").Call(ctx)), "", "fault record", "could not be read")
+	must(t, last(s.SystemLib(ctx)))
 	if prior, err := s.PriorFault(ctx); err != nil || prior == nil || prior.Function != "bad" {
 		t.Errorf("got %v, %v", prior, err)
 	}

@@ -24,11 +24,11 @@ func TestCloseFreesNewestFirst(t *testing.T) {
 	d.Globals["make"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
 		return rpctest.HandleResult(tvmrpc.TypeModule, 0x8001), nil
 	}
-	s := open(t, d, nil)
+	s := open(t, d)
 	f, tensor := global(t, s, "echo"), empty(t, s, 3)
-	valueOf[any](t)(global(t, s, "make").Call(ctx))
-	valueOf[any](t)(f.Call(ctx, tensor))
-	array := valueOf[any](t)(f.Call(ctx, tensor)).(*rpc.Tensor)
+	value(global(t, s, "make").Call(ctx))(t)
+	value(f.Call(ctx, tensor))(t)
+	array := value(f.Call(ctx, tensor))(t).(*rpc.Tensor)
 	must(t, array.Write(ctx, []byte{1, 2, 3}))
 	must(t, array.Free(ctx))
 	must(t, s.Close(ctx))
@@ -36,20 +36,15 @@ func TestCloseFreesNewestFirst(t *testing.T) {
 	if !slices.Equal(d.Freed, want) || d.Live() != 0 {
 		t.Errorf("freed %v, want %v; %d allocations left", d.Freed, want, d.Live())
 	}
-	if err := ping(ctx, s); !errors.Is(err, rpc.ErrBroken) {
-		t.Errorf("after Close: %v", err)
-	}
+	wantIs(t, ping(ctx, s), rpc.ErrBroken, "after Close")
 }
 
 // A call that takes too long is a timeout, and ends the session with a clear error.
 func TestTimeoutEndsSession(t *testing.T) {
 	release := make(chan struct{})
 	d := device()
-	d.Globals["sleep"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
-		<-release
-		return rpctest.Nothing(), nil
-	}
-	s := open(t, d, nil)
+	d.Globals["sleep"] = doing(func() { <-release })
+	s := open(t, d)
 	defer close(release)
 	f := global(t, s, "sleep")
 	_, err := f.Call(within(t, 30*time.Millisecond))
@@ -65,9 +60,7 @@ func TestTimeoutEndsSession(t *testing.T) {
 // The session's timeout limits a request whose context has no deadline.
 func TestTimeoutLimitsContextWithoutDeadline(t *testing.T) {
 	s := rpc.New(silent{}, rpc.Options{Timeout: 20 * time.Millisecond})
-	if _, err := s.Function(context.Background(), "x"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
-	}
+	wantIs(t, last(s.Function(context.Background(), "x")), context.DeadlineExceeded)
 }
 
 // An ending transport ends a context once so many replies were received.
@@ -91,8 +84,8 @@ func TestCancelBetweenRequestsKeepsSession(t *testing.T) {
 	d := device()
 	d.Streams, d.Packet = false, 128
 	serve(t, d, far)
-	e := &ending{Session: valueOf[*transport.Session](t)(transport.Dial(testkit.Context(t), host,
-		transport.SessionOptions{}))}
+	e := &ending{Session: value(transport.Dial(testkit.Context(t), host,
+		transport.SessionOptions{}))(t)}
 	s := rpc.New(e, rpc.Options{})
 	tensor := filled(t, s, random(1000))
 	replies := 0
@@ -105,9 +98,7 @@ func TestCancelBetweenRequestsKeepsSession(t *testing.T) {
 			t.Fatalf("ended after reply %d: %v", replies+1, err)
 		}
 		e.left = 0
-		if err := tensor.Write(testkit.Context(t), random(1000)); err != nil {
-			t.Fatalf("the write after one that ended after reply %d: %v", replies+1, err)
-		}
+		must(t, tensor.Write(testkit.Context(t), random(1000)))
 	}
 	if replies < 3 {
 		t.Errorf("a write of %d requests", replies)
@@ -118,7 +109,7 @@ func TestCancelBetweenRequestsKeepsSession(t *testing.T) {
 // Requests from many goroutines do not get mixed up.
 func TestConcurrentCallsGetTheirAnswers(t *testing.T) {
 	ctx := testkit.Context(t)
-	s := open(t, device(), nil)
+	s := open(t, device())
 	f := global(t, s, "echo")
 	var all sync.WaitGroup
 	for g := range 8 {
@@ -157,9 +148,7 @@ func TestCutLinkIsErrClosed(t *testing.T) {
 	must(t, run(link))
 	for n := 0; n < count(); n++ {
 		link := start()
-		if err := run(transporttest.CutAfter(n, link)); !errors.Is(err, transport.ErrClosed) {
-			t.Fatalf("cut after %d of %d bytes: %v", n, count(), err)
-		}
+		wantIs(t, run(transporttest.CutAfter(n, link)), transport.ErrClosed, n, count())
 		link.Close()
 	}
 }

@@ -27,15 +27,14 @@ var (
 )
 
 var (
-	must      = testkit.Must
-	wantError = testkit.WantError
+	must       = testkit.Must
+	wantEqual  = testkit.WantEqual
+	wantResult = testkit.WantResult
+	wantIs     = testkit.WantIs
+	last       = testkit.Last
+	wantError  = testkit.WantError
+	within     = testkit.Within
 )
-
-func within(t testing.TB, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // serve runs d behind a link until its session has ended, after which the test may read d.
 func serve(t testing.TB, d *rpctest.Device, link transport.Link) {
@@ -61,14 +60,14 @@ func session(t testing.TB, link transport.Link, o rpc.Options) *rpc.Session {
 }
 
 // open runs d behind a link in memory, which a wrapper makes a lossy one, and opens a session with it.
-func open(t testing.TB, d *rpctest.Device, wrap func(transport.Link) transport.Link) *rpc.Session {
+func open(t testing.TB, d *rpctest.Device, wrap ...func(transport.Link) transport.Link) *rpc.Session {
 	t.Helper()
-	if wrap == nil {
+	if len(wrap) == 0 {
 		return opened(t, d, rpc.Options{})
 	}
 	host, device := transporttest.LossyPair()
 	serve(t, d, device)
-	return session(t, wrap(host), rpc.Options{})
+	return session(t, wrap[0](host), rpc.Options{})
 }
 
 // opened is open with options.
@@ -82,25 +81,25 @@ func opened(t testing.TB, d *rpctest.Device, o rpc.Options) *rpc.Session {
 // library returns the module of the operators.
 func library(t testing.TB, s *rpc.Session) rpc.Module {
 	t.Helper()
-	return valueOf[rpc.Module](t)(s.SystemLib(testkit.Context(t)))
+	return value(s.SystemLib(testkit.Context(t)))(t)
 }
 
 // operator returns a function of that module.
 func operator(t testing.TB, s *rpc.Session, name string) rpc.Function {
 	t.Helper()
-	return valueOf[rpc.Function](t)(library(t, s).Function(testkit.Context(t), name))
+	return value(library(t, s).Function(testkit.Context(t), name))(t)
 }
 
 // global returns a function of the device.
 func global(t testing.TB, s *rpc.Session, name string) rpc.Function {
 	t.Helper()
-	return valueOf[rpc.Function](t)(s.Function(testkit.Context(t), name))
+	return value(s.Function(testkit.Context(t), name))(t)
 }
 
 // empty returns a tensor of so many bytes.
 func empty(t testing.TB, s *rpc.Session, n int) *rpc.Tensor {
 	t.Helper()
-	return valueOf[*rpc.Tensor](t)(s.Empty(testkit.Context(t), i8, []int64{int64(n)}))
+	return value(s.Empty(testkit.Context(t), i8, []int64{int64(n)}))(t)
 }
 
 // filled returns a tensor with a content.
@@ -114,7 +113,7 @@ func filled(t testing.TB, s *rpc.Session, data []byte) *rpc.Tensor {
 // content returns the bytes of a tensor.
 func content(t testing.TB, tensor *rpc.Tensor) []byte {
 	t.Helper()
-	return valueOf[*ndarray.Array](t)(tensor.Array(testkit.Context(t))).Data
+	return value(tensor.Array(testkit.Context(t)))(t).Data
 }
 
 var errWrongData = errors.New("a tensor came back changed")
@@ -208,6 +207,14 @@ func ping(ctx context.Context, s *rpc.Session) error {
 	return err
 }
 
+// doing returns a function of a device without arguments and result.
+func doing(do func()) rpctest.Func {
+	return func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
+		do()
+		return rpctest.Nothing(), nil
+	}
+}
+
 func fail(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) { return nil, errors.New("boom") }
 
 func device() *rpctest.Device {
@@ -227,8 +234,9 @@ func random(n int) []byte {
 	return p
 }
 
-func valueOf[T any](t testing.TB) func(T, error) T {
-	return func(v T, err error) T {
+// value returns a function that returns a call's result.
+func value[T any](v T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
 		t.Helper()
 		must(t, err)
 		return v

@@ -119,9 +119,7 @@ func TestWaitingClients(t *testing.T) {
 	last := holder
 	for _, want := range []int{0, 2, 3, 4} {
 		last.Close()
-		if got := <-served; got != want {
-			t.Fatalf("client %d was served instead of %d", got, want)
-		}
+		wantEqual(t, <-served, want, "client")
 		last = waiting[want]
 	}
 	last.Close()
@@ -138,9 +136,7 @@ func TestWaitingClients(t *testing.T) {
 		if reply := refused.request(request); !strings.HasPrefix(reply, exception) || !strings.Contains(reply, reason) {
 			t.Errorf("a client too many: %s", reply)
 		}
-		if reply := refused.reply(); reply != "EOF" {
-			t.Errorf("a client too many, after its exception: %s", reply)
-		}
+		wantEqual(t, refused.reply(), "EOF", "a client too many, after its exception")
 	}
 	long := connect(t, address, "client:")
 	long.welcomed("server:")
@@ -197,9 +193,7 @@ func TestManyAtOnce(t *testing.T) {
 		}()
 	}
 	for range clients {
-		if got := <-outcomes; got != "" {
-			t.Errorf("one of %d clients: %s", clients, got)
-		}
+		wantEqual(t, <-outcomes, "", clients)
 	}
 }
 
@@ -245,8 +239,7 @@ func TestModelSession(t *testing.T) {
 			args(text("tvm.micro.compile_and_create_micro_session"), blob([]byte(archive)), text("/templates"), text("{}")))
 		c := connect(t, address, "client:")
 		c.welcomed("server:")
-		_, err := c.Write(packet)
-		must(t, err)
+		must(t, last(c.Write(packet)))
 		return c
 	}
 	for _, archive := range []string{"good", "good " + strings.Repeat("x", 3<<20)} {
@@ -267,20 +260,14 @@ func TestModelSession(t *testing.T) {
 		m, err := result(c.call(library, args()))
 		must(t, err)
 		c.request("0a000000" + args("04000000 "+freed)) // by the first of two modules of the client
-		_, err = c.evaluator(m)
-		must(t, err)
+		must(t, last(c.evaluator(m)))
 		c.Close()
 		serveOne(t, address, "a session with a model")
-		if last := b.loaded[len(b.loaded)-1]; last != archive {
-			t.Errorf("%d bytes arrived of %d", len(last), len(archive))
-		}
+		wantEqual(t, b.loaded[len(b.loaded)-1], archive, "bytes arrived of")
 	}
 	c := begin("bad")
-	_, err := result(c.reply())
-	wantError(t, err, "", "no such operator")
-	if reply := c.reply(); reply != "EOF" {
-		t.Errorf("after an archive that cannot be built: %s", reply)
-	}
+	wantError(t, last(result(c.reply())), "", "no such operator")
+	wantEqual(t, c.reply(), "EOF", "after an archive that cannot be built")
 	serveOne(t, address, "an archive that cannot be built")
 }
 
@@ -299,8 +286,6 @@ func TestHalfClosed(t *testing.T) {
 			t.Fatalf("reply %d of %d: %s", n+1, calls, reply)
 		}
 	}
-	if reply := c.reply(); reply != "EOF" {
-		t.Errorf("after the last reply: %s", reply)
-	}
+	wantEqual(t, c.reply(), "EOF", "after the last reply")
 	serveOne(t, address, "a client that sends no more")
 }

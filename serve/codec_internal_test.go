@@ -18,6 +18,8 @@ import (
 
 var (
 	must      = testkit.Must
+	wantEqual = testkit.WantEqual
+	last      = testkit.Last
 	wantError = testkit.WantError
 )
 
@@ -75,9 +77,7 @@ func TestCaptures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := capture(c.bytes)
 			if c.want.Code == tvmrpc.CodeReturn || c.want.Code == tvmrpc.CodeException {
-				if got := newEra.encode(c.want); !bytes.Equal(got, b) {
-					t.Errorf("encoded\n% x, want\n% x", got, b)
-				}
+				wantEqual(t, newEra.encode(c.want), b, "encoded")
 				return
 			}
 			got, err := newEra.decode(b)
@@ -95,20 +95,14 @@ func TestCaptures(t *testing.T) {
 // TestOldEra checks packets of TVM 0.14 (docs/formats/rpc.md §10), and the bool of 0.18.
 func TestOldEra(t *testing.T) {
 	get := capture(`25 00*7 09 00 00 00 01 00 00 00 0b 00 00 00 11 00*7 "runtime.SystemLib"`)
-	if detect(get) != oldEra {
-		t.Error("the era of GetGlobalFunc was not detected")
-	}
+	wantEqual(t, detect(get), oldEra)
 	alloc := capture("38 00*7 11 00 00 00 02 00 00 00 07 00 00 00 04 00 00 00 " +
 		"00*8 01 00*7 01 00 00 00 00 08 01 00 02 00*7 00*8")
-	if detect(alloc) != oldEra {
-		t.Error("the era of AllocDataWithScope was not detected")
-	}
+	wantEqual(t, detect(alloc), oldEra)
 	attribute := capture("20 00*7 0c 00 00 00 02 00 00 00 06 00 00 00 00 00 00 00 01 00*7 05 00*7")
 	sync := capture("20 00*7 0f 00 00 00 02 00 00 00 06 00 00 00 03 00 00 00 01 00*7 00*8")
 	for _, msg := range [][]byte{attribute, sync} {
-		if e := detect(msg); e != oldEra {
-			t.Errorf("% x: era %d", msg, e)
-		}
+		wantEqual(t, detect(msg), oldEra, msg)
 	}
 	for _, msg := range [][]byte{get, alloc, attribute, sync} {
 		p, err := oldEra.decode(msg)
@@ -116,11 +110,8 @@ func TestOldEra(t *testing.T) {
 			t.Errorf("% x: %+v, %v", msg, p, err)
 		}
 	}
-	b, err := oldEra.decode(capture("18 00*7 03 00 00 00 00*8 01 00 00 00 0f 00 00 00 01 00*7"))
-	if err == nil {
-		t.Errorf("a wrong length was accepted: %+v", b)
-	}
-	b, err = oldEra.decode(capture("1c 00*7 03 00 00 00 00*8 01 00 00 00 0f 00 00 00 01 00*7"))
+	wantError(t, last(oldEra.decode(capture("18 00*7 03 00 00 00 00*8 01 00 00 00 0f 00 00 00 01 00*7"))), "")
+	b, err := oldEra.decode(capture("1c 00*7 03 00 00 00 00*8 01 00 00 00 0f 00 00 00 01 00*7"))
 	if err != nil || !reflect.DeepEqual(b.Args, []tvmrpc.Value{tvmrpc.Int(1)}) {
 		t.Errorf("bool: %+v, %v", b, err)
 	}
@@ -137,9 +128,7 @@ func TestHello(t *testing.T) {
 		"client:bd -timeout=-1":           {key: "client:bd"},
 		"  client:a   -timeout=3600.25  ": {"client:a", 3600.25e9},
 	} {
-		if got := parseHello(text); got != want {
-			t.Errorf("%q: %+v, want %+v", text, got, want)
-		}
+		wantEqual(t, parseHello(text), want, text)
 	}
 }
 

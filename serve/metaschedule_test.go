@@ -49,9 +49,7 @@ func TestExample(t *testing.T) {
 	}
 	for _, target := range []string{llvmTargets["mps2_an386"], targetC} {
 		out := runTVM(t, todays, script, tracker, "mps2_an386", target, "4")
-		if strings.Count(out, "its output is NumPy's") != 2 {
-			t.Errorf("%s:\n%s", target, out)
-		}
+		wantEqual(t, strings.Count(out, "its output is NumPy's"), 2, target, out)
 	}
 }
 
@@ -78,10 +76,7 @@ func TestMetaSchedule(t *testing.T) {
 // fail.
 func serveBoard(t *testing.T, variable, name string) (tracker string) {
 	t.Helper()
-	const host = "127.0.0.1"
-	port := freePort(t, host)
-	t.Cleanup(startTracker(t, variable, host, port))
-	tracker = net.JoinHostPort(host, port)
+	tracker = ownTracker(t, variable)
 	serveBoardAt(t, tracker, name)
 	return tracker
 }

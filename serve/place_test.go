@@ -93,11 +93,15 @@ func (l *endingLink) Close() error {
 	return l.Link.Close()
 }
 
+func newPlace(t *testing.T) *placeBoard {
+	return &placeBoard{board: &board{t: t, entered: make(chan struct{}, 1)}, end: make(chan error)}
+}
+
 // startPlace serves a simulated place with a key at a tracker.
 func startPlace(t *testing.T, key string) (*placeBoard, *trackertest.Tracker) {
 	t.Helper()
 	k := trackertest.Start(t)
-	b := &placeBoard{board: &board{t: t}, end: make(chan error)}
+	b := newPlace(t)
 	serveAt(t, b, "127.0.0.1", serve.Options{Key: key, Tracker: k.Address()})
 	return b, k
 }
@@ -134,9 +138,8 @@ func TestPlace(t *testing.T) {
 	if text, err := c.Describe(ctx); string(text) != `"a kiln"` || err != nil {
 		t.Errorf("Describe: %s, %v", text, err)
 	}
-	_, err := c.Link(ctx)
-	wantError(t, err, failure.Config)
-	_, err = c.Prepare(ctx, []byte("x"), []byte("bad"))
+	wantError(t, last(c.Link(ctx)), failure.Config)
+	_, err := c.Prepare(ctx, []byte("x"), []byte("bad"))
 	wantError(t, err, failure.Flash, "sector 7[2J is worn", "use Desk.Reflash=true")
 	big := strings.Repeat("i", 5<<20)
 	if n, err := c.Prepare(ctx, []byte("d"), []byte(big)); string(n) != "1" || err != nil || b.images[0] != "d"+big {
@@ -146,9 +149,8 @@ func TestPlace(t *testing.T) {
 	must(t, err)
 	exchange(t, first, "hello")
 	exchange(t, first, strings.Repeat("0123456789", 20000))
-	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-	defer cancel()
-	if _, err := first.Read(short, make([]byte, 1)); !errors.Is(err, context.DeadlineExceeded) || c.IsLost() {
+	_, err = first.Read(testkit.Within(t, 50*time.Millisecond), make([]byte, 1))
+	if !errors.Is(err, context.DeadlineExceeded) || c.IsLost() {
 		t.Errorf("a read without data: %v", err)
 	}
 	exchange(t, first, "again")
@@ -157,9 +159,7 @@ func TestPlace(t *testing.T) {
 	go func() { _, err := first.Read(ctx, make([]byte, 1)); read <- err }()
 	time.Sleep(20 * time.Millisecond)
 	must(t, first.Close())
-	if err := <-read; !errors.Is(err, transport.ErrClosed) {
-		t.Errorf("a read of a closed link: %v", err)
-	}
+	wantIs(t, <-read, transport.ErrClosed, "a read of a closed link")
 	must(t, c.Reset(ctx, 2))
 	second, err := c.Link(ctx)
 	must(t, err)
@@ -184,17 +184,11 @@ func TestPlace(t *testing.T) {
 	}
 	// The end of the connection frees the board for the next client.
 	must(t, c.Close())
-	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	testkit.Await(t, "the board's release", func() bool {
 		b.mu.Lock()
-		released := b.released
-		b.mu.Unlock()
-		if released == 1 && b.open.Load() == 0 {
-			break
-		}
-		if time.Since(start) > 10*time.Second { // of a busy computer
-			t.Fatalf("%d links are open, the board was released %d times", b.open.Load(), released)
-		}
-	}
+		defer b.mu.Unlock()
+		return b.released == 1 && b.open.Load() == 0
+	})
 	if _, err := c.Describe(ctx); err == nil || !c.IsLost() {
 		t.Error("a closed client describes the board")
 	}
@@ -203,7 +197,7 @@ func TestPlace(t *testing.T) {
 
 // TestPlaceForTVM: a client's firmware on the board excludes TVM's requests of this session, not of the next.
 func TestPlaceForTVM(t *testing.T) {
-	b := &placeBoard{board: &board{t: t, entered: make(chan struct{}, 1)}, end: make(chan error)}
+	b := newPlace(t)
 	address := serveAt(t, b, "127.0.0.1", serve.Options{})
 	c := beginSession(t, address)
 	c.lookUp("echo")
@@ -224,17 +218,14 @@ func TestPlaceRefusals(t *testing.T) {
 	serveAt(t, &board{t: t}, "127.0.0.1", serve.Options{Key: "plain", Tracker: k.Address()})
 	_, err := dial(t, k, "plain").Describe(t.Context())
 	wantError(t, err, failure.Config, "cannot run on this board")
-	other, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer other.Close()
+	other := transporttest.Listen(t, "127.0.0.1:0")
 	go func() {
-		if c, err := other.Accept(); err == nil {
+		if c, err := other.TCPListener.Accept(); err == nil {
 			io.WriteString(c, "SSH-2.0")
 			c.Close()
 		}
 	}()
-	_, err = boardclient.Keys(t.Context(), other.Addr().String())
-	wantError(t, err, failure.Config, "is no tracker of TVM")
+	wantError(t, last(boardclient.Keys(t.Context(), other.Address())), failure.Config, "is no tracker of TVM")
 	accepted := "71f20f00 07000000 7365727665723a "
 	for name, c := range map[string]struct {
 		sends string
@@ -259,8 +250,7 @@ func TestPlaceRefusals(t *testing.T) {
 			k, l := trackertest.Start(t), sender(t, c.sends)
 			k.Offer("any", l)
 			ctx := testkit.Context(t)
-			_, err := boardclient.Dial(ctx, k.Address(), "any", 1)
-			wantError(t, err, c.want)
+			wantError(t, last(boardclient.Dial(ctx, k.Address(), "any", 1)), c.want)
 		})
 	}
 }
@@ -270,11 +260,9 @@ func sender(t *testing.T, text string) (port int) {
 	t.Helper()
 	var data []byte
 	fmt.Sscanf(strings.ReplaceAll(text, " ", ""), "%x", &data)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	t.Cleanup(func() { l.Close() })
+	l := transporttest.Listen(t, "127.0.0.1:0")
 	go func() {
-		c, err := l.Accept()
+		c, err := l.TCPListener.Accept()
 		if err != nil {
 			return
 		}

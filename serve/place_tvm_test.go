@@ -3,17 +3,14 @@
 package serve_test
 
 import (
-	"context"
 	"encoding/json"
-	"net"
-	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardclient"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/serve"
 )
 
@@ -23,40 +20,33 @@ func TestPlaceAtTVMsTracker(t *testing.T) {
 		t.Run(variable, func(t *testing.T) {
 			t.Parallel()
 			const host = "127.0.0.1"
-			port, own := freePort(t, host), freePort(t, host)
-			defer startTracker(t, variable, host, port)()
-			tracker := net.JoinHostPort(host, port)
-			cmd, out := tvmCommand(t.Context(), t, variable, "-m", "tvm.exec.rpc_server", "--host="+host, "--port="+own,
+			tracker, own := ownTracker(t, variable), freePort(t, host)
+			ctx := t.Context()
+			cmd, _ := tvmCommand(ctx, t, variable, "-m", "tvm.exec.rpc_server", "--host="+host, "--port="+own,
 				"--port-end="+next(own), "--tracker="+tracker, "--key=stock")
 			must(t, cmd.Start())
 			defer func() {
 				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 				_ = cmd.Wait()
 			}()
-			b := &placeBoard{board: &board{t: t}, end: make(chan error)}
+			b := newPlace(t)
 			serveAt(t, b, host, serve.Options{Key: "kiln", Tracker: tracker})
 			awaitKeys(t, tracker, "stock", "kiln")
 			for range 2 {
-				_, err := boardclient.Dial(t.Context(), tracker, "stock", 1)
-				if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "boardsmith.place.describe") {
-					t.Errorf("TVM's server: %v\n%s", err, out)
-				}
+				wantError(t, last(boardclient.Dial(ctx, tracker, "stock", 1)), failure.Config, "boardsmith.place.describe")
 			}
-			c, err := boardclient.Dial(t.Context(), tracker, "kiln", 1)
+			c, err := boardclient.Dial(ctx, tracker, "kiln", 1)
 			must(t, err)
 			defer c.Close()
-			_, err = c.Prepare(t.Context(), nil, []byte("image"))
-			must(t, err)
-			l, err := c.Link(t.Context())
+			must(t, last(c.Prepare(ctx, nil, []byte("image"))))
+			l, err := c.Link(ctx)
 			must(t, err)
 			exchange(t, l, "hello")
 			// A client that waits until its context ends leaves nothing that the next one would wait for.
-			short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			defer cancel()
-			_, err = boardclient.Dial(short, tracker, "kiln", 1)
-			wantError(t, err, failure.Timeout)
+			short := testkit.Within(t, 200*time.Millisecond)
+			wantError(t, last(boardclient.Dial(short, tracker, "kiln", 1)), failure.Timeout)
 			must(t, c.Close())
-			c, err = boardclient.Dial(t.Context(), tracker, "kiln", 1)
+			c, err = boardclient.Dial(ctx, tracker, "kiln", 1)
 			must(t, err)
 			must(t, c.Close())
 		})
@@ -70,10 +60,8 @@ func TestPriority(t *testing.T) {
 		t.Run(variable, func(t *testing.T) {
 			t.Parallel()
 			const host, key = "127.0.0.1", "kiln"
-			port := freePort(t, host)
-			defer startTracker(t, variable, host, port)()
-			tracker := net.JoinHostPort(host, port)
-			b := &placeBoard{board: &board{t: t}, end: make(chan error)}
+			tracker := ownTracker(t, variable)
+			b := newPlace(t)
 			serveAt(t, b, host, serve.Options{Key: key, Tracker: tracker})
 			holder, err := boardclient.Dial(t.Context(), tracker, key, 1)
 			must(t, err)
@@ -98,9 +86,7 @@ func TestPriority(t *testing.T) {
 			for range priorities {
 				order = append(order, <-served)
 			}
-			if want := []int{3, 1, 4, 0, 2}; !slices.Equal(order, want) {
-				t.Errorf("runs of priorities %v were served in the order %v, want %v", priorities, order, want)
-			}
+			wantEqual(t, order, []int{3, 1, 4, 0, 2}, priorities)
 		})
 	}
 }
@@ -111,16 +97,12 @@ func awaitPending(t *testing.T, tracker, key string, n int) {
 	var summary struct {
 		Queues map[string]struct{ Pending int } `json:"queue_info"`
 	}
-	for range 600 {
+	testkit.Await(t, "waiting clients", func() bool {
 		reply, err := ask(t.Context(), tracker, "[6]")
 		must(t, err)
 		must(t, json.Unmarshal(reply, &[]any{new(int), &summary}))
-		if summary.Queues[key].Pending == n {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatalf("%d clients wait, want %d", summary.Queues[key].Pending, n)
+		return summary.Queues[key].Pending == n
+	})
 }
 
 // awaitKeys waits until a tracker has servers of all keys.

@@ -27,9 +27,7 @@ func TestAllows(t *testing.T) {
 		{"0.0.0.0/0", "[fd00::1]:1", false},
 	} {
 		s := &server{o: Options{Allow: []netip.Prefix{netip.MustParsePrefix(c.network)}}}
-		if got := s.allows(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.client))); got != c.want {
-			t.Errorf("network %s, client %s: %v", c.network, c.client, got)
-		}
+		wantEqual(t, s.allows(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.client))), c.want, c.network, c.client)
 	}
 }
 
@@ -61,24 +59,16 @@ func TestSessionLimits(t *testing.T) {
 			t.Fatalf("object %d: handle %#x, %v", len(seen)+1, h, err)
 		}
 		seen[h] = true
-		_, err = q.freeHandle(t.Context(), h)
-		must(t, err)
+		must(t, last(q.freeHandle(t.Context(), h)))
 	}
 	for range maxOwn {
-		_, err := q.add(function("f"))
-		must(t, err)
+		must(t, last(q.add(function("f"))))
 	}
-	if _, err := q.add(function("f")); err == nil {
-		t.Error("a session has more objects than the limit")
-	}
+	wantError(t, last(q.add(function("f"))), "")
 
 	u := uploads{parent: t.TempDir(), limit: 3 * fileCost}
 	wantError(t, u.write("large", make([]byte, 3*fileCost)), "", `"large"`)
-	if err := u.write("small", make([]byte, fileCost)); err != nil {
-		t.Errorf("after an upload that was refused: %v", err)
-	}
-	if err := u.write("another", make([]byte, fileCost)); err == nil {
-		t.Error("the uploads are beyond the limit")
-	}
+	must(t, u.write("small", make([]byte, fileCost)))
+	wantError(t, u.write("another", make([]byte, fileCost)), "")
 	must(t, u.remove())
 }

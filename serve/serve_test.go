@@ -30,6 +30,9 @@ import (
 
 var (
 	must      = testkit.Must
+	wantEqual = testkit.WantEqual
+	wantIs    = testkit.WantIs
+	last      = testkit.Last
 	wantError = testkit.WantError
 )
 
@@ -153,9 +156,7 @@ func (b *board) drop() {
 	defer b.mu.Unlock()
 	if b.session != nil {
 		b.stop()
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = b.session.Close(ctx)
+		_ = b.session.Close(testkit.Ended(b.t))
 		b.session = nil
 	}
 }
@@ -194,16 +195,13 @@ func startAt(t testing.TB, host string, o serve.Options) (*board, string) {
 // serveAt serves a board at an address of this computer until the test ends, and then closes the board.
 func serveAt(t testing.TB, b serve.Board, host string, o serve.Options) (address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", host+":0")
-	must(t, err)
+	l := transporttest.Listen(t, host+":0").TCPListener
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- serve.Serve(ctx, l, b, o) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
+		must(t, <-done)
 		must(t, b.Close())
 	})
 	return l.Addr().String()
@@ -222,8 +220,7 @@ func connect(t testing.TB, address, key string) client {
 	t.Cleanup(func() { c.Close() })
 	must(t, c.SetDeadline(time.Now().Add(20*time.Second)))
 	c.Write(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, 0xFF271), uint32(len(key))))
-	_, err = io.WriteString(c, key)
-	must(t, err)
+	must(t, last(io.WriteString(c, key)))
 	return client{t, c}
 }
 
@@ -270,9 +267,7 @@ func (c client) wait() {
 // served awaits the board.
 func (c client) served() {
 	c.t.Helper()
-	if reply := c.reply(); reply != "04000000 00000000" {
-		c.t.Fatalf("InitServer: %s", reply)
-	}
+	wantEqual(c.t, c.reply(), "04000000 00000000", "InitServer")
 }
 
 // request sends a packet in hexadecimal, without its length, and returns the reply likewise.
@@ -284,8 +279,7 @@ func (c client) request(packet string) string {
 
 func (c client) send(packet string) {
 	c.t.Helper()
-	_, err := c.Write(encode(packet))
-	must(c.t, err)
+	must(c.t, last(c.Write(encode(packet))))
 }
 
 // encode returns a packet that is given in hexadecimal, without its length.
@@ -304,8 +298,7 @@ func (c client) reply() string {
 		return err.Error()
 	}
 	body := make([]byte, binary.LittleEndian.Uint64(head))
-	_, err := io.ReadFull(c, body)
-	must(c.t, err)
+	must(c.t, last(io.ReadFull(c, body)))
 	return fmt.Sprintf("%x %x", body[:4], body[4:])
 }
 
@@ -414,9 +407,7 @@ func TestKilledClient(t *testing.T) {
 			t.Errorf("%+v: the next client: %s", c, reply)
 		}
 		second.Close()
-		if b.opened != n+2 {
-			t.Errorf("%+v: the board was opened %d times", c, b.opened)
-		}
+		wantEqual(t, b.opened, n+2, c)
 	}
 }
 
@@ -438,9 +429,7 @@ func TestTimeout(t *testing.T) {
 		if !strings.HasPrefix(reply, "05000000") || !strings.HasSuffix(reply, want) {
 			t.Errorf("%s: %s", name, reply)
 		}
-		if reply := c.reply(); reply != "EOF" {
-			t.Errorf("%s: after the time-out: %s", name, reply)
-		}
+		wantEqual(t, c.reply(), "EOF", name)
 	}
 }
 
@@ -448,11 +437,8 @@ func TestTimeout(t *testing.T) {
 func TestLoadTimeout(t *testing.T) {
 	_, address := start(t, serve.Options{LoadTimeout: 50 * time.Millisecond})
 	c := beginSession(t, address)
-	_, err := c.load([]byte("endless"))
-	wantError(t, err, "", "compile lib0.c: it took longer than 50ms")
-	if _, err := c.load([]byte("good")); err != nil {
-		t.Errorf("after a load that did not end: %v", err)
-	}
+	wantError(t, last(c.load([]byte("endless"))), "", "compile lib0.c: it took longer than 50ms")
+	must(t, last(c.load([]byte("good"))))
 }
 
 // TestLongPacket: a client that sends a packet that is too long gets an exception, once it has sent it.
@@ -462,15 +448,12 @@ func TestLongPacket(t *testing.T) {
 	const size = 32 << 20
 	packet := make([]byte, 8+size)
 	binary.LittleEndian.PutUint64(packet, size)
-	_, err := c.Write(packet)
-	must(t, err)
+	must(t, last(c.Write(packet)))
 	reply := c.reply()
 	if !strings.HasPrefix(reply, "05000000") || !strings.Contains(reply, fmt.Sprintf("%x", "at most 1048576 are acc")) {
 		t.Errorf("a packet of 32 MiB: %.200s", reply)
 	}
-	if reply := c.reply(); reply != "EOF" {
-		t.Errorf("after a packet that is too long: %s", reply)
-	}
+	wantEqual(t, c.reply(), "EOF", "after a packet that is too long")
 }
 
 // TestFailingListener: an error that lasts is reported once.
@@ -545,9 +528,7 @@ func TestHostilePeers(t *testing.T) {
 	for _, hello := range []string{"client:x", "server:", ""} {
 		c := connect(t, address, hello)
 		got, _ := io.ReadAll(c)
-		if !bytes.Equal(got, []byte{0x73, 0xf2, 0x0f, 0}) {
-			t.Errorf("key %q: % x", hello, got)
-		}
+		wantEqual(t, got, []byte{0x73, 0xf2, 0x0f, 0}, hello)
 	}
 	c, err := net.Dial("tcp", address)
 	must(t, err)
@@ -570,16 +551,12 @@ func TestReplacedFirmware(t *testing.T) {
 	for range 2 { // the second time is no other tensor's
 		c.request("0a000000" + args("04000000 "+freed))
 	}
-	_, err = c.loadModule([]byte("new session"))
-	must(t, err)
-	_, err = result(c.call(echo, args()))
-	wantError(t, err, "", "tensors were lost", `\nload the module before tensors are allocated`)
+	must(t, last(c.loadModule([]byte("new session"))))
+	wantError(t, last(result(c.call(echo, args()))), "", "tensors were lost", `\nload the module before tensors are allocated`)
 	if reply := c.request(alloc); !strings.HasPrefix(reply, "05000000") {
 		t.Errorf("allocation after the firmware was replaced: %s", reply)
 	}
-	if b.opened != 2 {
-		t.Errorf("the board was opened %d times", b.opened)
-	}
+	wantEqual(t, b.opened, 2, "the board was opened")
 }
 
 // TestContexts calls every function of this package with contexts that have ended.
@@ -590,31 +567,32 @@ func TestContexts(t *testing.T) {
 		return func(ctx context.Context) error { return errors.Join(call(ctx), failure.Stopped(ctx, "called")) }
 	}
 	failuretest.Ended(t, failuretest.Calls{
-		"Board.Open": failuretest.Of(b.Open), "Board.Load": failuretest.With(b.Load, nil),
+		"Board.Open": failuretest.Of(b.Open), "Board.Load": failuretest.Of(b.Load, nil),
 		"Board.Release": stopped(b.Release), "Place.Link": stopped(failuretest.Of(place.Link)),
-		"Place.Reset": stopped(func(ctx context.Context) error { return place.Reset(ctx, 1) }),
-		"Place.Prepare": stopped(func(ctx context.Context) error {
-			_, err := place.Prepare(ctx, nil, nil)
-			return err
-		}),
+		"Place.Reset":   stopped(failuretest.Of(place.Reset, 1)),
+		"Place.Prepare": stopped(failuretest.Of(place.Prepare, nil, nil)),
 		"Serve": stopped(func(ctx context.Context) error {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			must(t, err)
-			return serve.Serve(ctx, l, b, serve.Options{})
+			return serve.Serve(ctx, transporttest.Listen(t, "127.0.0.1:0").TCPListener, b, serve.Options{})
 		}),
 	})
 	failuretest.EndedCalls(t, failuretest.Calls{
-		"Dial": func(ctx context.Context) error { _, err := boardclient.Dial(ctx, k.Address(), "kiln", 1); return err },
-		"Keys": failuretest.With(boardclient.Keys, k.Address()),
-		"Client.Describe": func(ctx context.Context) error {
-			_, err := dial(t, k, "kiln").Describe(ctx)
-			return err
-		},
-		"Client.Prepare": func(ctx context.Context) error {
-			_, err := dial(t, k, "kiln").Prepare(ctx, nil, nil)
-			return err
-		},
-		"Client.Reset": func(ctx context.Context) error { return dial(t, k, "kiln").Reset(ctx, 1) },
-		"Client.Link":  func(ctx context.Context) error { _, err := dial(t, k, "kiln").Link(ctx); return err },
+		"Dial":            failuretest.Of(boardclient.Dial, k.Address(), "kiln", 1),
+		"Keys":            failuretest.Of(boardclient.Keys, k.Address()),
+		"Client.Describe": func(ctx context.Context) error { return last(dial(t, k, "kiln").Describe(ctx)) },
+		"Client.Prepare":  func(ctx context.Context) error { return last(dial(t, k, "kiln").Prepare(ctx, nil, nil)) },
+		"Client.Reset":    func(ctx context.Context) error { return dial(t, k, "kiln").Reset(ctx, 1) },
+		"Client.Link":     func(ctx context.Context) error { return last(dial(t, k, "kiln").Link(ctx)) },
 	})
+}
+
+// BenchmarkCandidate is a candidate's whole session, as TVM's runners have it, on a simulated board: what a candidate
+// costs besides its compiler, its board and the tracker. It contains a client's part.
+func BenchmarkCandidate(b *testing.B) {
+	_, address := start(b, serve.Options{Folder: b.TempDir()})
+	for b.Loop() {
+		c := beginSession(b, address)
+		must(b, c.measure([]byte("candidate")))
+		c.send(shutdown)
+		c.Close()
+	}
 }

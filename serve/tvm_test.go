@@ -10,12 +10,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/serve"
 )
 
@@ -79,9 +82,7 @@ func useSimulated(t *testing.T, variable string) {
 	b, address := start(t, serve.Options{})
 	host, port, _ := net.SplitHostPort(address)
 	runTVM(t, variable, "testdata/client.py", host, port)
-	if n := b.live(); n != 0 {
-		t.Errorf("%d tensors were not freed", n)
-	}
+	wantEqual(t, b.live(), 0)
 }
 
 // TestTracker uses a simulated board from unmodified TVM through its tracker, twice, and once more after the tracker
@@ -150,13 +151,21 @@ func startTracker(t *testing.T, variable, host, port string) (stop func()) {
 	}
 }
 
+// ownTracker starts TVM's tracker, which ends with the test.
+func ownTracker(t *testing.T, variable string) (address string) {
+	t.Helper()
+	const host = "127.0.0.1"
+	port := freePort(t, host)
+	t.Cleanup(startTracker(t, variable, host, port))
+	return net.JoinHostPort(host, port)
+}
+
 // freePort returns a port that no program uses.
 func freePort(t *testing.T, host string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", host+":0")
-	must(t, err)
-	_, port, _ := net.SplitHostPort(l.Addr().String())
+	l := transporttest.Listen(t, host+":0")
 	must(t, l.Close())
+	_, port, _ := net.SplitHostPort(l.Address())
 	return port
 }
 
@@ -165,4 +174,75 @@ func next(port string) string {
 	var n int
 	fmt.Sscan(port, &n)
 	return fmt.Sprint(n + 1)
+}
+
+// earlier is the variable of TVM 0.14.
+const earlier = "BOARDSMITH_TVM_PYTHON"
+
+// TestEarlierTuners uses an emulated Cortex-M4 by the compiler and the tuners of unmodified TVM 0.14, through its
+// tracker: operators in C and as objects.
+func TestEarlierTuners(t *testing.T) {
+	needCompiler(t)
+	trials := "2"
+	if drawn.InFull() {
+		trials = "8"
+	}
+	for _, c := range []struct{ use, target string }{
+		{"connect", targetC},
+		{"connect", llvmTargets["mps2_an386"]},
+		{"upload", targetC},
+		{"upload", llvmTargets["mps2_an386"]},
+		{"loader", `{"kind": "c", "model": "host"}`}, // as tvm.target.target.micro has it
+		{"metaschedule", targetC},
+		{"metaschedule", llvmTargets["mps2_an386"]},
+	} {
+		kind := "c"
+		if strings.Contains(c.target, "llvm") {
+			kind = "llvm"
+		}
+		t.Run(c.use+"/"+kind, func(t *testing.T) {
+			const board = "mps2_an386"
+			t.Log(runTVM(t, earlier, "testdata/earlier.py", c.use, serveBoard(t, earlier, board), board, c.target, trials))
+		})
+	}
+}
+
+// needCompiler skips the test if TVM 0.14 is not there, or has its runtime only.
+func needCompiler(t *testing.T) {
+	t.Helper()
+	out := runTVM(t, earlier, "-c", "import tvm; print(tvm._ffi.libinfo.find_lib_path()[0])")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if library := lines[len(lines)-1]; filepath.Base(library) != "libtvm.so" {
+		t.Skipf("%s has no compiler: its library is %s", earlier, library)
+	}
+}
+
+// TestPinnedVersions installs the versions of TVM in docs/tvm.md by its commands, and uses a simulated board with each.
+func TestPinnedVersions(t *testing.T) {
+	page, err := os.ReadFile("../docs/tvm.md")
+	must(t, err)
+	row := regexp.MustCompile("(?m)^\\| (0\\.\\S+) \\| \\S+ \\| `pip (install [^`]+)` \\|$")
+	rows := row.FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 3 {
+		t.Fatalf("docs/tvm.md has %d versions", len(rows))
+	}
+	if !drawn.InFull() {
+		t.Skip("test:full runs it: it installs them from PyPI")
+	}
+	for _, row := range rows {
+		t.Run(row[1], func(t *testing.T) {
+			folder := t.TempDir()
+			if out, err := exec.Command("python3", "-m", "venv", folder).CombinedOutput(); err != nil {
+				t.Skipf("Python's venv: %v\n%s", err, out)
+			}
+			pip := exec.Command(filepath.Join(folder, "bin", "pip"), strings.Fields(row[2])...)
+			if out, err := pip.CombinedOutput(); err != nil && strings.Contains(string(out), "onnection") {
+				t.Skipf("PyPI is not reached: %s", out)
+			} else if err != nil {
+				t.Fatalf("%v: %s", pip, out)
+			}
+			t.Setenv(todays, filepath.Join(folder, "bin", "python"))
+			useSimulated(t, todays)
+		})
+	}
 }

@@ -22,11 +22,10 @@ func TestContexts(t *testing.T) {
 	_, serial := openTerminal(t)
 	tcp, _ := connect(t)
 	listener := transporttest.Listen(t, "127.0.0.1:0")
-	dialTCP := failuretest.With(transport.DialTCP, transport.TCPConfig{Address: listener.Address()})
+	dialTCP := failuretest.Of(transport.DialTCP, transport.TCPConfig{Address: listener.Address()})
 	recorded := transport.Record(mute, &bytes.Buffer{}) // each of its calls is one of mute's too
 	session := func() *transport.Session {
-		host, device := transporttest.Pair()
-		go transporttest.Answer(device)
+		host := answered()
 		s, err := transport.Dial(testkit.Context(t), host, quick)
 		must(t, err)
 		t.Cleanup(func() { s.Close() })
@@ -41,9 +40,7 @@ func TestContexts(t *testing.T) {
 			return err
 		}
 	}
-	writes := func(l transport.Link) failuretest.Call {
-		return func(ctx context.Context) error { return l.Write(ctx, full) }
-	}
+	writes := func(l transport.Link) failuretest.Call { return failuretest.Of(l.Write, full) }
 	endless := func(l transport.Link) failuretest.Call { // the kernel takes megabytes
 		return func(ctx context.Context) error {
 			for {
@@ -53,14 +50,14 @@ func TestContexts(t *testing.T) {
 			}
 		}
 	}
-	dial := func(ctx context.Context) error { _, err := transport.Dial(ctx, mute, quick); return err }
-	redial := func(ctx context.Context) error { return session().Redial(ctx) }
+	dial := failuretest.Of(transport.Dial, mute, quick)
+	redial := failuretest.Of(session().Redial)
 	failuretest.Ended(t, failuretest.Calls{
-		"StartProcess": failuretest.With(transport.StartProcess, child("echo")),
+		"StartProcess": failuretest.Of(transport.StartProcess, child("echo")),
 		"Process.Read": reads(process), "Process.Write": writes(process),
 		"Link.Read": reads(recorded), "Link.Write": writes(recorded),
 		"DialTCP": dialTCP, "Dial": dial, "Session.Redial": redial,
-		"Session.Send": func(ctx context.Context) error { return session().Send(ctx, []byte("x")) },
+		"Session.Send": failuretest.Of(session().Send, []byte("x")),
 		"Session.Recv": failuretest.Of(session().Recv),
 	})
 	failuretest.Waiting(t, failuretest.Calls{

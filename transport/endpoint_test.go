@@ -9,7 +9,10 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
-var must = testkit.Must
+var (
+	must      = testkit.Must
+	wantEqual = testkit.WantEqual
+)
 
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
@@ -20,9 +23,7 @@ func unhex(t testing.TB, s string) []byte {
 
 func TestNonces(t *testing.T) {
 	e := endpoint{nonce: 0x22}
-	if got := e.nextNonce(); got != 0x42 {
-		t.Errorf("after 22: %02x, want 42", got)
-	}
+	wantEqual(t, e.nextNonce(), 0x42, "after 22")
 	for n := range 256 {
 		e := endpoint{nonce: byte(n)}
 		for range 300 {
@@ -84,14 +85,12 @@ func TestEndpoint(t *testing.T) {
 		{"established", "07 00", strayMessage, "", established, sessionID{own, 0x83}},
 		{"established", "", strayMessage, "", established, sessionID{own, 0x83}},
 	} {
-		t.Run(c.state+" "+c.message, func(t *testing.T) {
-			e := at[c.state]
-			got, reply := e.receive(unhex(t, c.message))
-			if got != c.want || !bytes.Equal(reply, unhex(t, c.reply)) || e.state != c.after || e.id != c.id {
-				t.Errorf("%s, got %q: notice %d reply % x, then state %d id % x; want %d %q, %d % x",
-					c.state, c.message, got, reply, e.state, e.id, c.want, c.reply, c.after, c.id)
-			}
-		})
+		e := at[c.state]
+		got, reply := e.receive(unhex(t, c.message))
+		if got != c.want || !bytes.Equal(reply, unhex(t, c.reply)) || e.state != c.after || e.id != c.id {
+			t.Errorf("%s, got %q: notice %d reply % x, then state %d id % x; want %d %q, %d % x",
+				c.state, c.message, got, reply, e.state, e.id, c.want, c.reply, c.after, c.id)
+		}
 	}
 }
 

@@ -191,11 +191,7 @@ func exchange(ctx context.Context, link transport.Link) error {
 // checkGone checks that a process has ended. One that its new parent has not reaped yet has.
 func checkGone(t *testing.T, pid int) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); running(pid); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("process %d is still there", pid)
-		}
-	}
+	testkit.Await(t, "the end of a process", func() bool { return !running(pid) })
 }
 
 func running(pid int) bool {
@@ -221,11 +217,7 @@ func checkLeaks(t *testing.T, before []int, routines int) {
 	if after := openFiles(); len(after) > len(before) {
 		t.Errorf("open files %v, before %v", after, before)
 	}
-	for end := time.Now().Add(2 * time.Second); runtime.NumGoroutine() > routines; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), routines)
-		}
-	}
+	testkit.Await(t, "the end of goroutines", func() bool { return runtime.NumGoroutine() <= routines })
 }
 
 func TestProcessError(t *testing.T) {
@@ -244,9 +236,7 @@ func TestProcessError(t *testing.T) {
 		t.Errorf("state %v, tail %q", e.State, e.Tail)
 	}
 	wantError(t, err, "", "ended: exit status 3: first line; assertion failed: .[1mx > 0")
-	if want := "[INFO]  stderr: first line\n[INFO]  stderr: assertion failed: .[1mx > 0\n"; out.String() != want {
-		t.Errorf("logged %q, want %q", out.String(), want)
-	}
+	wantEqual(t, out.String(), "[INFO]  stderr: first line\n[INFO]  stderr: assertion failed: .[1mx > 0\n")
 	if err := p.Write(testkit.Context(t), []byte{1}); !errors.As(err, &e) {
 		t.Errorf("write: %v", err)
 	}
@@ -357,8 +347,7 @@ func BenchmarkProcessRoundTrip(b *testing.B) {
 	msg, buf := make([]byte, 40), make([]byte, 4096)
 	for b.Loop() {
 		must(b, p.Write(b.Context(), msg))
-		_, err := p.Read(b.Context(), buf)
-		must(b, err)
+		must(b, last(p.Read(b.Context(), buf)))
 	}
 }
 
@@ -387,9 +376,7 @@ func TestProcessWithoutFiles(t *testing.T) {
 			}
 			return
 		}
-		if !errors.Is(err, syscall.EMFILE) {
-			t.Errorf("%d file descriptors: %v", room, err)
-		}
+		wantIs(t, err, syscall.EMFILE, room)
 		if after := openFiles(); len(after) > len(before) {
 			t.Errorf("%d file descriptors: %v were open, %v are", room, before, after)
 		}
@@ -402,12 +389,11 @@ func TestProcessRelative(t *testing.T) {
 	t.Chdir(t.TempDir())
 	valueOf(0, os.Mkdir("a folder", 0o755))
 	valueOf(0, os.Symlink(self, "a folder/program"))
-	p := valueOf(transport.StartProcess(t.Context(), transport.ProcessConfig{
+	ctx := t.Context()
+	p := valueOf(transport.StartProcess(ctx, transport.ProcessConfig{
 		Path: "a folder/program", Dir: t.TempDir(), Env: []string{childVariable + "=echo"},
 	}))
-	valueOf(0, p.Write(t.Context(), []byte("x")))
-	if n := valueOf(p.Read(t.Context(), make([]byte, 8))); n != 1 {
-		t.Errorf("read %d bytes", n)
-	}
+	valueOf(0, p.Write(ctx, []byte("x")))
+	wantEqual(t, valueOf(p.Read(ctx, make([]byte, 8))), 1, "read")
 	valueOf(0, p.Close())
 }

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"errors"
 	"os/exec"
 	"runtime"
@@ -12,6 +11,7 @@ import (
 	"go.bug.st/serial"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // A silentPort is what the driver makes of a port that is gone on some systems: reads give nothing, and no error.
@@ -24,8 +24,7 @@ func (silentPort) Close() error             { return nil }
 func TestSerialReadsNothing(t *testing.T) {
 	port := newSerial("silent", silentPort{})
 	defer port.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := testkit.Within(t, 10*time.Second)
 	if _, err := port.Read(ctx, make([]byte, 8)); !errors.Is(err, ErrClosed) || failure.Of(err) != failure.BoardLost {
 		t.Errorf("%v, class %v", err, failure.Of(err))
 	}
@@ -51,9 +50,7 @@ func TestSerialCloseFails(t *testing.T) {
 	gone.mu.Lock()
 	gone.err = errors.New("no longer there")
 	gone.mu.Unlock()
-	if err := gone.Close(); err != nil {
-		t.Errorf("a port that has vanished: %v", err)
-	}
+	must(t, gone.Close())
 }
 
 // A shortPort accepts one byte of each write.
@@ -72,8 +69,7 @@ func TestSerialShortWrites(t *testing.T) {
 	var written []byte
 	port := newSerial("short", shortPort{stuckPort{closed: make(chan struct{})}, &written})
 	defer port.Close() // stuckPort's error
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := testkit.Within(t, 10*time.Second)
 	if err := port.Write(ctx, []byte("all of it")); err != nil || string(written) != "all of it" {
 		t.Errorf("%q was written, %v", written, err)
 	}
@@ -91,9 +87,7 @@ func TestOthersAreLookedUpEachSecond(t *testing.T) {
 	defer near.Close()
 	defer far.Close()
 	port := &serialLink{name: far.Name()}
-	if got := port.others(); len(got) != 0 {
-		t.Fatalf("before: %q", got)
-	}
+	wantEqual(t, len(port.others()), 0, "before")
 	other := exec.Command("sleep", "600")
 	other.Stdin = far
 	must(t, other.Start())
@@ -102,11 +96,7 @@ func TestOthersAreLookedUpEachSecond(t *testing.T) {
 		_ = other.Wait()
 	})
 	port.looked = time.Now().Add(time.Hour)
-	if got := port.others(); len(got) != 0 {
-		t.Errorf("within the second: %q", got)
-	}
+	wantEqual(t, len(port.others()), 0, "within the second")
 	port.looked = time.Now().Add(-lookEvery)
-	if got := port.others(); len(got) != 1 {
-		t.Errorf("after the second: %q", got)
-	}
+	wantEqual(t, len(port.others()), 1, "after the second")
 }

@@ -41,24 +41,18 @@ func TestSerialContract(t *testing.T) {
 func TestUnpluggedPortIsBoardLost(t *testing.T) {
 	near, port := openTerminal(t)
 	ctx := within(t, 10*time.Second)
-	_, err := near.Write([]byte("abc"))
-	must(t, err)
-	if n, err := port.Read(ctx, make([]byte, 8)); n != 3 || err != nil {
-		t.Fatalf("read %d, %v", n, err)
-	}
+	must(t, last(near.Write([]byte("abc"))))
+	wantResult(t, 3, "read")(port.Read(ctx, make([]byte, 8)))
 	near.Close()
-	_, err = port.Read(ctx, make([]byte, 8))
+	_, err := port.Read(ctx, make([]byte, 8))
 	if !errors.Is(err, transport.ErrClosed) || failure.Of(err) != failure.BoardLost {
 		t.Errorf("read after it was unplugged: %v, class %v", err, failure.Of(err))
 	}
-	if err := port.Write(ctx, []byte("x")); !errors.Is(err, transport.ErrClosed) {
-		t.Errorf("write after it was unplugged: %v", err)
-	}
+	wantIs(t, port.Write(ctx, []byte("x")), transport.ErrClosed, "write after it was unplugged")
 }
 
 func TestMissingPortIsProbeMissing(t *testing.T) {
-	_, err := transport.OpenSerial("/dev/ttyNONE7", 0)
-	wantError(t, err, failure.ProbeMissing)
+	wantError(t, last(transport.OpenSerial("/dev/ttyNONE7", 0)), failure.ProbeMissing)
 }
 
 // TestSharedPortNamesOtherProgram opens a port that another program reads: Read's timeout names the program, and Close
@@ -75,12 +69,10 @@ func TestSharedPortNamesOtherProgram(t *testing.T) {
 	})
 	line := func() {
 		t.Helper()
-		_, err := near.Write([]byte("x\n"))
-		must(t, err)
+		must(t, last(near.Write([]byte("x\n"))))
 	}
 	line()
-	_, err = io.ReadFull(taken, make([]byte, 2)) // cat reads
-	must(t, err)
+	must(t, last(io.ReadFull(taken, make([]byte, 2)))) // cat reads
 	go func() { _, _ = io.Copy(io.Discard, taken) }()
 	want := fmt.Sprintf("cat (process %d)", cat.Process.Pid)
 	for range 3 {
@@ -125,9 +117,7 @@ func TestSerialNotShared(t *testing.T) {
 	if errors.Is(err, transport.ErrSharedPort) || failure.Of(err) != failure.Timeout {
 		t.Errorf("a timeout: %v", err)
 	}
-	if err := transport.Shared(port, transport.ErrClosed); err != transport.ErrClosed {
-		t.Errorf("another error: %v", err)
-	}
+	wantEqual(t, transport.Shared(port, transport.ErrClosed), transport.ErrClosed, "another error")
 }
 
 // TestSerialNotInherited: a program that is started while a port is open does not have it open, too.
@@ -142,9 +132,7 @@ func TestSerialNotInherited(t *testing.T) {
 		_ = child.Wait() // cat ends with its input
 	}()
 	must(t, port.Close())
-	if n, err := near.Read(make([]byte, 8)); !errors.Is(err, syscall.EIO) {
-		t.Errorf("the port is still open: read %d, %v", n, err)
-	}
+	wantIs(t, last(near.Read(make([]byte, 8))), syscall.EIO, "the port is still open: read")
 }
 
 // TestSerialForkedReader: a child with this program, as one is that has not yet started its own, is no second reader.

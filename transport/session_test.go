@@ -26,8 +26,13 @@ import (
 )
 
 var (
-	must      = testkit.Must
-	wantError = testkit.WantError
+	must       = testkit.Must
+	wantEqual  = testkit.WantEqual
+	wantResult = testkit.WantResult
+	wantIs     = testkit.WantIs
+	last       = testkit.Last
+	wantError  = testkit.WantError
+	within     = testkit.Within
 )
 
 func unhex(s string) []byte {
@@ -38,16 +43,17 @@ func unhex(s string) []byte {
 	return b
 }
 
-func within(t testing.TB, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // quick is a session that retries fast, so that tests of lost messages do not wait.
 var quick = transport.SessionOptions{Retry: 20 * time.Millisecond, FrameGap: 50 * time.Millisecond, Seed: 0x22}
 
-// talk is a whole host's session with transporttest.Answer.
+// answered is a link to a device that answers every message with itself.
+func answered() transport.Link {
+	host, device := transporttest.Pair()
+	go transporttest.Answer(device)
+	return host
+}
+
+// talk is a whole host's session with such a device.
 func talk(ctx context.Context, link transport.Link, messages int) error {
 	s, err := transport.Dial(ctx, link, quick)
 	if err != nil {
@@ -74,9 +80,7 @@ func TestNoncesDiffer(t *testing.T) {
 	first := map[string]bool{}
 	for range 16 {
 		l := &firstWrite{}
-		if _, err := transport.Dial(t.Context(), l, transport.SessionOptions{}); !errors.Is(err, io.ErrClosedPipe) {
-			t.Fatal(err)
-		}
+		wantIs(t, last(transport.Dial(t.Context(), l, transport.SessionOptions{})), io.ErrClosedPipe)
 		first[string(l.sent)] = true
 	}
 	if len(first) == 1 {
@@ -112,21 +116,11 @@ func TestHandshakeBytes(t *testing.T) {
 	must(t, s.Send(ctx, request))
 	want := join(boot, unhex("ff fd 04 00 00 00 42 00 00 01 df 5a"),
 		unhex("ff fd 30 00 00 00 42 83 10"), request, unhex("5a 3c"))
-	got := make([]byte, len(want))
-	for n := 0; n < len(got); {
-		m, err := device.Read(ctx, got[n:])
-		must(t, err)
-		n += m
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("host sent\n% x\nwant\n% x", got, want)
-	}
+	must(t, transporttest.ReadFull(ctx, device, want))
 	reply := unhex("ff fd 1f 00 00 00 42 83 10 14 00 00 00 00 00 00 00 04 00 00 00 01 00 00 00 03 00 00 00 00 80 02 80 " +
 		"00 00 00 00 a1 56")
 	must(t, device.Write(ctx, reply))
-	if msg, err := s.Recv(ctx); err != nil || !bytes.Equal(msg, reply[9:len(reply)-2]) {
-		t.Errorf("received % x, %v", msg, err)
-	}
+	wantResult(t, reply[9:len(reply)-2], "received")(s.Recv(ctx))
 }
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
@@ -137,13 +131,9 @@ func TestDialRetries(t *testing.T) {
 		host, device := transporttest.Pair()
 		defer host.Close()
 		lost := make([]byte, 1<<10)
-		if _, err := transport.Dial(within(t, 50*time.Millisecond), host, quick); err == nil {
-			t.Fatal("a session without a device")
-		}
+		wantError(t, last(transport.Dial(within(t, 50*time.Millisecond), host, quick)), "")
 		time.AfterFunc(70*time.Millisecond, func() {
-			if _, err := device.Read(within(t, time.Millisecond), lost); err != nil { // what was said before the boot
-				t.Error(err)
-			}
+			must(t, last(device.Read(within(t, time.Millisecond), lost))) // what preceded the boot
 			transporttest.Answer(device)
 		})
 		for range 2 {
@@ -247,18 +237,13 @@ func TestLinksThatChangeBytes(t *testing.T) {
 
 // A cable pulled after any number of bytes is a clean error.
 func TestCutCableIsCleanError(t *testing.T) {
-	host, device := transporttest.Pair()
-	go transporttest.Answer(device)
+	host := answered()
 	counted, count := transporttest.Count(host)
 	must(t, talk(testkit.Context(t), counted, 3))
 	host.Close()
 	for n := range count() {
-		host, device := transporttest.Pair()
-		go transporttest.Answer(device)
-		err := talk(testkit.Context(t), transporttest.CutAfter(n, host), 3)
-		if !errors.Is(err, transport.ErrClosed) {
-			t.Fatalf("cut after %d of %d bytes: got %v", n, count(), err)
-		}
+		host := answered()
+		wantIs(t, talk(testkit.Context(t), transporttest.CutAfter(n, host), 3), transport.ErrClosed, n, count())
 		host.Close()
 	}
 }
@@ -339,10 +324,7 @@ func TestFrameGap(t *testing.T) {
 	s, device := established(t, true)
 	answer := frame(0x42, 0x83, 0x10, 'o', 'k')
 	must(t, device.Write(context.Background(), answer[:11]))
-	_, err := s.Recv(testkit.Context(t))
-	if !errors.Is(err, transport.ErrDamaged) {
-		t.Fatalf("got %v", err)
-	}
+	wantIs(t, last(s.Recv(testkit.Context(t))), transport.ErrDamaged)
 	must(t, device.Write(context.Background(), answer))
 	if msg, err := s.Recv(testkit.Context(t)); err != nil || string(msg) != "ok" {
 		t.Errorf("after it: %q, %v", msg, err)
@@ -384,11 +366,8 @@ func TestDeviceLog(t *testing.T) {
 	input := join(frame(join([]byte{0, 0, 3}, []byte("hi \x1b[2J\xff there\n"))...),
 		unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b"))
 	must(t, device.Write(ctx, input))
-	_, err := transport.Dial(ctx, host, o)
-	must(t, err)
-	if want := "[INFO]  device: hi .[2J. there\n"; out.String() != want {
-		t.Errorf("logged %q, want %q", out.String(), want)
-	}
+	must(t, last(transport.Dial(ctx, host, o)))
+	wantEqual(t, out.String(), "[INFO]  device: hi .[2J. there\n")
 }
 
 // Whatever noise does to a session, it ends in time, and the next one over a quiet link works.
@@ -404,9 +383,7 @@ func TestNoiseEndsInTime(t *testing.T) {
 		if err != nil && failure.Of(err) == failure.Internal && !strings.HasPrefix(err.Error(), "sent ") {
 			t.Errorf("seed %d: error without a class: %v", seed, err)
 		}
-		if err := talk(testkit.Context(t), host, 5); err != nil {
-			t.Fatalf("seed %d, afterwards: %v", seed, err)
-		}
+		must(t, talk(testkit.Context(t), host, 5))
 		host.Close()
 	}
 }
@@ -464,3 +441,78 @@ func (l *script) Read(_ context.Context, p []byte) (int, error) {
 func (l *script) Write(context.Context, []byte) error { return nil }
 func (l *script) Close() error                        { return nil }
 func (l *script) Lossy() bool                         { return l.lossy }
+
+// restless is a device that answers each session's first message, and is reset in the middle of its second answer.
+// What its wire still held of the old session comes after the new one's Terminate.
+func restless(link transport.Link) {
+	ctx := context.Background()
+	for seed := byte(1); ; seed++ {
+		s, err := transporttest.Boot(ctx, link, seed)
+		if err != nil {
+			return
+		}
+		msg, err := s.Recv(ctx)
+		if err != nil || s.Send(ctx, msg) != nil {
+			return
+		}
+		if _, err = s.Recv(ctx); err != nil {
+			return
+		}
+		if link.Write(ctx, frame(9, 9, 0x10, 'h', 'a', 'l', 'f')[:8]) != nil {
+			return
+		}
+	}
+}
+
+func TestRedialBeginsNewSession(t *testing.T) {
+	for name, pair := range map[string]func() (transport.Link, transport.Link){
+		"pipe": transporttest.Pair,
+		"UART": transporttest.LossyPair,
+	} {
+		t.Run(name, func(t *testing.T) {
+			host, device := pair()
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				restless(device)
+			}()
+			ctx := testkit.Context(t)
+			s, err := transport.Dial(ctx, host, quick)
+			must(t, err)
+			for i := range 20 {
+				must(t, s.Send(ctx, []byte{byte(i)}))
+				if msg, err := s.Recv(ctx); err != nil || len(msg) != 1 || msg[0] != byte(i) {
+					t.Fatalf("session %d: %q, %v", i, msg, err)
+				}
+				must(t, s.Send(ctx, []byte("die")))
+				wantIs(t, last(s.Recv(ctx)), transport.ErrTerminated, i)
+				must(t, s.Redial(ctx))
+			}
+			_ = s.Close()
+			<-done
+		})
+	}
+}
+
+func TestRedialFails(t *testing.T) {
+	host, device := transporttest.Pair()
+	accepted := make(chan error, 1)
+	go func() {
+		_, err := transporttest.Boot(context.Background(), device, 0)
+		accepted <- err
+	}()
+	s, err := transport.Dial(testkit.Context(t), host, quick)
+	must(t, err)
+	defer s.Close()
+	must(t, <-accepted)
+	var failed *transport.HandshakeError
+	if err := s.Redial(within(t, 100*time.Millisecond)); !errors.As(err, &failed) || failed.Received != 0 ||
+		failed.Damaged != 0 {
+		t.Errorf("no answer: %v", err)
+	}
+	wantError(t, s.Send(t.Context(), []byte("x")), failure.Fault)
+	_ = device.Close()
+	if err := s.Redial(within(t, time.Second)); !errors.As(err, &failed) {
+		t.Errorf("the link is closed: %v", err)
+	}
+}

@@ -41,22 +41,16 @@ func TestTCPReadsBeforeClose(t *testing.T) {
 	ctx := testkit.Context(t)
 	dialled, accepted := connect(t)
 	must(t, errors.Join(accepted.Write(ctx, []byte("last")), accepted.Close()))
-	got := make([]byte, 4)
-	for have := 0; have < len(got); {
-		n, err := dialled.Read(ctx, got[have:])
-		must(t, err)
-		have += n
+	must(t, transporttest.ReadFull(ctx, dialled, []byte("last")))
+	_, err := dialled.Read(ctx, make([]byte, 4))
+	wantIs(t, err, io.EOF)
+	var written error
+	for written == nil {
+		written = dialled.Write(ctx, make([]byte, 1<<16))
 	}
-	_, err := dialled.Read(ctx, got)
-	if string(got) != "last" || !errors.Is(err, transport.ErrClosed) || !errors.Is(err, io.EOF) ||
-		failure.Of(err) != failure.Transport {
-		t.Errorf("read %q, then %v of class %s", got, err, failure.Of(err))
-	}
-	for err = nil; err == nil; {
-		err = dialled.Write(ctx, make([]byte, 1<<16))
-	}
-	if !errors.Is(err, transport.ErrClosed) || failure.Of(err) != failure.Transport {
-		t.Errorf("write: %v of class %s", err, failure.Of(err))
+	for _, err := range []error{err, written} {
+		wantIs(t, err, transport.ErrClosed)
+		wantError(t, err, failure.Transport)
 	}
 }
 
@@ -69,12 +63,10 @@ func TestTCPAdvice(t *testing.T) {
 		{"no-such-host.invalid:4000", "name of the host"},
 		{"192.0.2.7", "as host:port"},
 	} {
-		t.Run(c.address, func(t *testing.T) {
-			_, err := transport.DialTCP(testkit.Context(t), transport.TCPConfig{Address: c.address})
-			if wantError(t, err, failure.ProbeMissing, c.next); errors.Is(err, transport.ErrClosed) {
-				t.Error(err)
-			}
-		})
+		_, err := transport.DialTCP(testkit.Context(t), transport.TCPConfig{Address: c.address})
+		if wantError(t, err, failure.ProbeMissing, c.next); errors.Is(err, transport.ErrClosed) {
+			t.Error(err)
+		}
 	}
 }
 
@@ -93,11 +85,9 @@ func TestTCPTemporary(t *testing.T) {
 		{transport.Unreachable("a:1", &net.DNSError{}), false},
 		{transport.Unreachable("a:1", &net.AddrError{}), false},
 	} {
-		t.Run(c.err.Error(), func(t *testing.T) {
-			if got := errors.Is(c.err, transport.ErrTemporary); got != c.want || failure.Next(c.err) == "" {
-				t.Errorf("%v: temporary %v, want %v; next step %q", c.err, got, c.want, failure.Next(c.err))
-			}
-		})
+		if got := errors.Is(c.err, transport.ErrTemporary); got != c.want || failure.Next(c.err) == "" {
+			t.Errorf("%v: temporary %v, want %v; next step %q", c.err, got, c.want, failure.Next(c.err))
+		}
 	}
 }
 
@@ -105,6 +95,5 @@ func TestTCPTemporary(t *testing.T) {
 func TestTCPPeerClosesAtOnce(t *testing.T) {
 	dialled, accepted := connect(t)
 	must(t, accepted.Close())
-	_, err := transport.Dial(testkit.Context(t), dialled, quick)
-	wantError(t, err, failure.Transport, "other client")
+	wantError(t, last(transport.Dial(testkit.Context(t), dialled, quick)), failure.Transport, "other client")
 }

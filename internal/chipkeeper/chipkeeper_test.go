@@ -4,29 +4,21 @@ package chipkeeper
 
 import (
 	"context"
-	"errors"
 	"net"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestHungKeeper: a keeper that does not answer is an error, which the caller's context does not need to end.
 func TestHungKeeper(t *testing.T) {
 	dir := t.TempDir()
 	l, err := net.Listen("unix", filepath.Join(dir, ControlSocket))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer l.Close()
 	_, err = askFor(t.Context(), dir, Request{Do: "erase"}, time.Millisecond)
-	if err == nil || !strings.Contains(err.Error(), "did not answer erase in 1ms") {
-		t.Errorf("%v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := Ask(ctx, dir, Request{Do: "erase"}); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
+	testkit.WantError(t, err, "", "did not answer erase in 1ms")
+	testkit.WantIs(t, testkit.Last(Ask(testkit.Ended(t), dir, Request{Do: "erase"})), context.Canceled, "cancelled")
 }

@@ -19,7 +19,13 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
-var must = testkit.Must
+var (
+	must      = testkit.Must
+	last      = testkit.Last
+	wantError = testkit.WantError
+	wantEqual = testkit.WantEqual
+	wantIs    = testkit.WantIs
+)
 
 func sh(script string) Command {
 	return Command{Path: "/bin/sh", Args: []string{"-c", script}, Dir: "/"}
@@ -69,12 +75,8 @@ func TestLongOutput(t *testing.T) {
 	c := sh(fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x; echo; echo y", size))
 	c.Stdout, c.Out = &whole, func(l string) { got = append(got, l) }
 	must(t, c.Run(t.Context()))
-	if whole.String() != strings.Repeat("x", size)+"\ny\n" {
-		t.Errorf("Stdout got %d bytes", whole.Len())
-	}
-	if want := []string{strings.Repeat("x", headBytes), "y"}; !slices.Equal(got, want) {
-		t.Errorf("Out got %d lines, the first of %d bytes", len(got), len(got[0]))
-	}
+	wantEqual(t, whole.String(), strings.Repeat("x", size)+"\ny\n", whole.Len())
+	wantEqual(t, got, []string{strings.Repeat("x", headBytes), "y"}, "Out got")
 }
 
 func TestFailure(t *testing.T) {
@@ -128,23 +130,15 @@ func TestWholeLines(t *testing.T) {
 // When Run returns, the whole group has ended, also a child that ignores the interrupt.
 func TestGroupEnds(t *testing.T) {
 	const script = `trap '' INT; sh -c 'trap "" INT; echo $$ >"$MARK"; sleep 60' & wait`
-	for name, run := range map[string]func(context.Context, Command) error{
-		"cancelled": func(ctx context.Context, c Command) error {
+	for name, run := range map[string]func(context.Context, Command){
+		"cancelled": func(ctx context.Context, c Command) {
 			ctx, cancel := context.WithCancelCause(ctx)
 			time.AfterFunc(300*time.Millisecond, func() { cancel(errors.New("enough")) })
-			err := c.Run(ctx)
-			if err == nil || !strings.Contains(err.Error(), "enough") {
-				t.Errorf("cancelled: %v", err)
-			}
-			return err
+			wantError(t, c.Run(ctx), "", "enough")
 		},
-		"too long": func(ctx context.Context, c Command) error {
+		"too long": func(ctx context.Context, c Command) {
 			c.Timeout = 300 * time.Millisecond
-			err := c.Run(ctx)
-			if !errors.Is(err, ErrTooLong) {
-				t.Errorf("too long: %v", err)
-			}
-			return err
+			wantIs(t, c.Run(ctx), ErrTooLong)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,9 +146,7 @@ func TestGroupEnds(t *testing.T) {
 			c := sh(script)
 			c.Env, c.Grace = []string{"MARK=" + mark}, 300*time.Millisecond
 			begin := time.Now()
-			if err := run(t.Context(), c); err == nil {
-				t.Error("it succeeded")
-			}
+			run(t.Context(), c)
 			if d := time.Since(begin); d > 10*time.Second {
 				t.Errorf("it took %v", d)
 			}
@@ -162,12 +154,7 @@ func TestGroupEnds(t *testing.T) {
 			if err != nil {
 				t.Skipf("the child had not started: %v", err)
 			}
-			for deadline := time.Now().Add(5 * time.Second); alive(strings.TrimSpace(string(text))); {
-				if time.Now().After(deadline) {
-					t.Fatal("the child is still running")
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
+			awaitEnd(t, string(text))
 		})
 	}
 }
@@ -176,11 +163,7 @@ func TestGroupEnds(t *testing.T) {
 func TestGroupEndsAfterSuccess(t *testing.T) {
 	out, _, err := sh(`sleep 60 >/dev/null 2>&1 & echo $!`).Capture(t.Context())
 	must(t, err)
-	for deadline := time.Now().Add(5 * time.Second); alive(strings.TrimSpace(out)); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the child is still running")
-		}
-	}
+	awaitEnd(t, out)
 }
 
 // runChild starts this test program, which runs a script as a command that holds a file.
@@ -215,9 +198,7 @@ func TestKilledWithGrandchildren(t *testing.T) {
 		"python in a new session": {`python3 -c 'import subprocess, sys; subprocess.check_call(["sh", "-c", sys.argv[2], sys.argv[1]], start_new_session=True)' "$0" 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo x >>"$0.log"; sleep 0.05; done'`, "python3"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := exec.LookPath(c.needs); err != nil {
-				t.Skipf("%s is not installed", c.needs)
-			}
+			testkit.Need(t, c.needs)
 			t.Parallel()
 			lock := filepath.Join(t.TempDir(), "lock")
 			file, err := os.OpenFile(lock, os.O_CREATE|os.O_RDWR, 0o600)
@@ -233,36 +214,28 @@ func TestKilledWithGrandchildren(t *testing.T) {
 			child := exec.Command(os.Args[0], strings.ReplaceAll(c.wrapper, `"$0"`, lock), lock)
 			child.Env = append(os.Environ(), runChild+"=1")
 			must(t, child.Start())
-			for deadline := time.Now().Add(20 * time.Second); written() == 0; time.Sleep(5 * time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatal("the child did not start")
-				}
-			}
+			testkit.Await(t, "the child's start", func() bool { return written() > 0 })
 			_ = child.Process.Kill()
 			_ = child.Wait() // it was killed
-			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-				if ok, err := filelock.Try(file); err != nil {
-					t.Fatal(err)
-				} else if ok {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatal("the lock is still held")
-				}
-			}
+			testkit.Await(t, "the lock", func() bool {
+				ok, err := filelock.Try(file)
+				must(t, err)
+				return ok
+			})
 			then := written()
 			time.Sleep(200 * time.Millisecond)
-			if now := written(); now != then {
-				t.Errorf("the lock was free while a tool wrote %d more bytes", now-then)
-			}
+			wantEqual(t, written(), then, "the lock was free while a tool wrote")
 		})
 	}
 }
 
-// alive reports whether a process exists and is not a zombie.
-func alive(pid string) bool {
-	stat, err := os.ReadFile("/proc/" + pid + "/stat")
-	return err == nil && !strings.Contains(string(stat), ") Z ")
+// awaitEnd awaits that a process does not exist or is a zombie.
+func awaitEnd(t *testing.T, pid string) {
+	t.Helper()
+	testkit.Await(t, "the child's end", func() bool {
+		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(pid) + "/stat")
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	})
 }
 
 func TestEnvironment(t *testing.T) {
@@ -291,9 +264,7 @@ func TestQuote(t *testing.T) {
 		"": "''", "a-b_c=+.,/:@%9": "a-b_c=+.,/:@%9", "a b": "'a b'",
 		"it's": `'it'\''s'`, "$x": "'$x'", "ü…": "ü…", "\u00a0\u3000": "'\u00a0\u3000'",
 	} {
-		if got := Quote(word); got != want {
-			t.Errorf("%q: %s, want %s", word, got, want)
-		}
+		wantEqual(t, Quote(word), want, word)
 	}
 }
 

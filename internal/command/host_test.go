@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestFaultOfHost: a signal, and what programs print of the system's errors, are the computer's fault; a source that
@@ -70,9 +71,7 @@ func TestFaultOfHost(t *testing.T) {
 			!strings.Contains(failure.Next(err), os.TempDir()+",")) {
 			t.Errorf("%s: advice %q", script, failure.Next(err))
 		}
-		if got := failure.Of(err) == failure.Host; got != host {
-			t.Errorf("%s: %v: class %q", script, err, failure.Of(err))
-		}
+		wantEqual(t, failure.Of(err) == failure.Host, host, script)
 		if host && (failure.Next(err) == "" || strings.Contains(failure.Next(err), "see it again")) {
 			t.Errorf("%s: advice %q", script, failure.Next(err))
 		}
@@ -83,15 +82,11 @@ func TestFaultOfHost(t *testing.T) {
 func TestNotStarted(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a tool")
-	must(t, os.WriteFile(path, []byte("#!/no/such/interpreter\n"), 0o755))
-	err := Command{Path: path}.Run(t.Context())
-	if failure.Of(err) != failure.ToolMissing || !strings.Contains(failure.Next(err), "first line") {
-		t.Errorf("%v: class %s, %s", err, failure.Of(err), failure.Next(err))
-	}
-	if _, err := Ask(t.Context(), path, "--version"); !strings.Contains(failure.Next(err), "first line") {
-		t.Errorf("%v: %s", err, failure.Next(err))
-	}
-	err = Command{Path: "/bin/true", Dir: "/not/there"}.Run(t.Context())
+	testkit.WriteProgram(t, path, "#!/no/such/interpreter\n")
+	ctx := t.Context()
+	wantError(t, Command{Path: path}.Run(ctx), failure.ToolMissing, "first line")
+	wantError(t, last(Ask(ctx, path, "--version")), "", "first line")
+	err := Command{Path: "/bin/true", Dir: "/not/there"}.Run(ctx)
 	if !errors.Is(err, os.ErrNotExist) || failure.Of(err) != failure.Internal {
 		t.Errorf("without its folder: %v: class %s", err, failure.Of(err))
 	}

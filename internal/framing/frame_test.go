@@ -11,6 +11,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 )
 
+var wantEqual = testkit.WantEqual
+
 // wire decodes hex with spaces.
 func wire(t testing.TB, s string) []byte {
 	t.Helper()
@@ -36,9 +38,7 @@ func slowCRC(p []byte) uint16 {
 }
 
 func TestCRC(t *testing.T) {
-	if got := crcUpdate(0xffff, []byte("123456789")); got != 0x29b1 {
-		t.Errorf("check value %04x, want 29b1", got)
-	}
+	wantEqual(t, crcUpdate(0xffff, []byte("123456789")), 0x29b1, "check value")
 	p := randomPayload(100)
 	for n := range p {
 		if got, want := crcUpdate(crcUpdate(0xffff, p[:n/3]), p[n/3:n]), slowCRC(p[:n]); got != want {
@@ -68,9 +68,7 @@ func TestFrameExamples(t *testing.T) {
 	for _, c := range frameExamples {
 		payload, want := wire(t, c.payload), wire(t, c.wire)
 		var f Framer
-		if got := f.Append(nil, payload); !bytes.Equal(got, append([]byte{nop}, want...)) {
-			t.Errorf("first frame of %q: % x", c.payload, got)
-		}
+		wantEqual(t, f.Append(nil, payload), append([]byte{nop}, want...), c.payload)
 		if got := f.Append([]byte("before"), payload[:len(payload)/2], payload[len(payload)/2:]); !bytes.Equal(got[6:],
 			want) {
 			t.Errorf("frame of %q: % x, want %s", c.payload, got[6:], c.wire)
@@ -151,14 +149,10 @@ func TestUnframerFindsEachWholeFrame(t *testing.T) {
 			"frame 01020304", "cut short by another frame ", "frame 01020304",
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			for _, step := range []int{1, 2, 3, 1000} {
-				got := events(&Unframer{Limit: 4096}, wire(t, c.in), step)
-				if strings.Join(got, "; ") != strings.Join(c.want, "; ") {
-					t.Errorf("%d at a time: %q, want %q", step, got, c.want)
-				}
-			}
-		})
+		for _, step := range []int{1, 2, 3, 1000} {
+			got := events(&Unframer{Limit: 4096}, wire(t, c.in), step)
+			wantEqual(t, strings.Join(got, "; "), strings.Join(c.want, "; "), name, step)
+		}
 	}
 }
 
@@ -179,9 +173,7 @@ func TestUnframerNeeded(t *testing.T) {
 	in := wire(t, "ff fd 04 00 00 00 01 02 03 04 09 c4")
 	want := []int{1, 1, 4, 3, 2, 1, 4, 3, 2, 1, 2, 1, 1}
 	for i, b := range in {
-		if u.needed() != want[i] {
-			t.Errorf("before byte %d: needs %d, want %d", i, u.needed(), want[i])
-		}
+		wantEqual(t, u.needed(), want[i], i)
 		u.Next([]byte{b})
 	}
 }
@@ -220,14 +212,12 @@ func TestFramingAllocatesNothing(t *testing.T) {
 	out := f.Append(make([]byte, 0, 16<<10), q, p)
 	var u Unframer
 	u.Next(out)
-	if n := testing.AllocsPerRun(100, func() {
+	wantEqual(t, testing.AllocsPerRun(100, func() {
 		out = f.Append(out[:0], q, p)
 		if _, ev := u.Next(out); ev != Frame {
 			t.Fatal(ev)
 		}
-	}); n != 0 {
-		t.Errorf("%v allocations per message", n)
-	}
+	}), 0)
 }
 
 // FuzzUnframer checks that any bytes decode the same in pieces of any size, that a frame sent after them is found,

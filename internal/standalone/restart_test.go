@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 )
 
@@ -104,9 +105,7 @@ func TestRestartBeginsNewSession(t *testing.T) {
 	ctx := soon(t)
 	must(t, identified(ctx, s))
 	first := session
-	if _, err := s.Run(ctx, 1); !errors.Is(err, ErrRestarted) {
-		t.Fatalf("got %v", err)
-	}
+	wantIs(t, last(s.Run(ctx, 1)), ErrRestarted)
 	if err := s.SetInput(ctx, 0, []byte{1}); err != nil || session == first {
 		t.Errorf("session %s after %s: %v", session, first, err)
 	}
@@ -149,8 +148,7 @@ func TestRunCountIsLimited(t *testing.T) {
 		counts = append(counts, math.MaxInt)
 	}
 	for _, times := range counts {
-		_, err := s.Run(soon(t), times)
-		wantError(t, err, failure.Config)
+		wantError(t, last(s.Run(soon(t), times)), failure.Config)
 	}
 }
 
@@ -175,18 +173,12 @@ func TestPossibleRunIsNotRepeated(t *testing.T) {
 		return honest(number, words)
 	}, nil)
 	must(t, identified(soon(t), s))
-	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if _, err := s.Run(short, 1); failure.Of(err) != failure.Timeout {
-		t.Errorf("a lost run: %v", err)
-	}
+	wantError(t, last(s.Run(testkit.Within(t, 100*time.Millisecond), 1)), failure.Timeout)
 	if _, err := s.Model(soon(t)); err != nil || len(runs) != 1 { // its answer is after the run's
 		t.Errorf("the run was sent %d times: %v", len(runs), err)
 	}
 	lost, runs, numbers = false, nil, nil
-	if took, err := s.Run(soon(t), 1); err != nil || took != 100*time.Millisecond {
-		t.Errorf("%v, %v", took, err)
-	}
+	wantResult(t, 100*time.Millisecond)(s.Run(soon(t), 1))
 	if len(runs) != 2 || runs[1] >= runs[0] || numbers[0] == numbers[1] {
 		t.Errorf("requests %v with %q", numbers, runs)
 	}

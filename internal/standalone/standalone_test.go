@@ -24,8 +24,12 @@ import (
 )
 
 var (
-	must      = testkit.Must
-	wantError = testkit.WantError
+	must       = testkit.Must
+	wantEqual  = testkit.WantEqual
+	wantResult = testkit.WantResult
+	wantIs     = testkit.WantIs
+	last       = testkit.Last
+	wantError  = testkit.WantError
 )
 
 // lineOf returns a line of the firmware.
@@ -82,8 +86,7 @@ func begun(t *testing.T, request string, answer func(number uint16) string) *Ses
 		}
 		return honest(number, words)
 	}, nil)
-	_, err := s.Identify(soon(t), 1)
-	must(t, err)
+	must(t, last(s.Identify(soon(t), 1)))
 	return s
 }
 
@@ -116,11 +119,7 @@ func honest(number uint16, words string) string {
 	return lineOf('=', number, "no request")
 }
 
-func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
+func soon(t *testing.T) context.Context { return testkit.Within(t, 10*time.Second) }
 
 // TestLinesMatchSpec compares lines with boardsmith.md's examples.
 func TestLinesMatchSpec(t *testing.T) {
@@ -141,77 +140,34 @@ func TestSessionMakesEachRequest(t *testing.T) {
 	if err != nil || id.BuildID[15] != 15 || id.CRC != 0x12345678 || !bytes.Equal(id.Chip, []byte{0xab, 0xcd}) {
 		t.Fatalf("%+v, %v", id, err)
 	}
-	if m, err := s.Model(ctx); err != nil || m != (Model{1, 1, false}) {
-		t.Errorf("%+v, %v", m, err)
-	}
+	wantResult(t, Model{1, 1, false})(s.Model(ctx))
 	want := Tensor{ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}, []int64{1, 10}}
 	all, err := s.Tensors(ctx, Model{Inputs: 1, Outputs: 1})
 	if err != nil || !reflect.DeepEqual(all, []Tensor{want, want}) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	must(t, s.SetInput(ctx, 0, make([]byte, 300)))
-	if took, err := s.Run(ctx, 1); err != nil || took != 100*time.Millisecond {
-		t.Errorf("%v, %v", took, err)
-	}
-	if out, err := s.Output(ctx, 0, 8); err != nil || !bytes.Equal(out, []byte{1, 2, 3, 4, 1, 2, 3, 4}) {
-		t.Errorf("% x, %v", out, err)
-	}
-	if got, err := s.Stack(ctx); err != nil || got != (Stack{0x120, 0x1000}) {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if e, err := s.PriorFault(ctx); e != nil || err != nil {
-		t.Errorf("%v, %v", e, err)
-	}
+	wantResult(t, 100*time.Millisecond)(s.Run(ctx, 1))
+	wantResult(t, []byte{1, 2, 3, 4, 1, 2, 3, 4})(s.Output(ctx, 0, 8))
+	wantResult(t, Stack{0x120, 0x1000})(s.Stack(ctx))
+	wantResult(t, nil)(s.PriorFault(ctx))
 }
 
-// TestTimer asks firmware on a chip, in an emulator, and without the request, for its timer.
+// TestTimer asks firmware on a chip, in an emulator, and without the request, for its timer; and firmware that does not
+// know its stack for that.
 func TestTimer(t *testing.T) {
 	t.Parallel()
 	ticks, hz := uint64(16), uint32(1000)
-	for _, c := range []struct {
-		answer string
-		want   rpc.Platform
-		fails  bool
-	}{
-		{"clock 0000000000000010 000003e8 00040000 00000000", rpc.Platform{Ticks: &ticks, TicksHz: &hz}, false},
-		{
-			"clock 0000000000000010 000003e8 00040000 00000009",
-			rpc.Platform{Ticks: &ticks, TicksHz: &hz, CountedInstructions: 0x40000, CountedTicks: 9},
-			false,
+	for answer, want := range map[string]rpc.Platform{
+		"clock 0000000000000010 000003e8 00040000 00000000": {Ticks: &ticks, TicksHz: &hz},
+		"clock 0000000000000010 000003e8 00040000 00000009": {
+			Ticks: &ticks, TicksHz: &hz, CountedInstructions: 0x40000, CountedTicks: 9,
 		},
-		{"no request", rpc.Platform{}, false},
-		{"clock 10 000003e8 00040000 00000000", rpc.Platform{}, true},
-		{"clock", rpc.Platform{}, true},
+		"no request": {},
 	} {
-		t.Run(c.answer, func(t *testing.T) {
-			got, err := begun(t, "clock", reply(c.answer)).Timer(t.Context())
-			if (err != nil) != c.fails || !reflect.DeepEqual(got, c.want) {
-				t.Errorf("%+v, %v", got, err)
-			}
-		})
+		wantResult(t, want, answer)(begun(t, "clock", reply(answer)).Timer(t.Context()))
 	}
-}
-
-// TestInvalidStackIsError asks firmware that does not know its stack, that lacks the request, and that lies.
-func TestInvalidStackIsError(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		answer string
-		want   Stack
-		fails  bool
-	}{
-		{"stack 00000000 00000000", Stack{}, false},
-		{"no request", Stack{}, true},
-		{"stack 00001001 00001000", Stack{}, true},
-		{"stack 1 2", Stack{}, true},
-		{"stack 00000001", Stack{}, true},
-	} {
-		t.Run(c.answer, func(t *testing.T) {
-			if got, err := begun(t, "stack", reply(c.answer)).Stack(soon(t)); got != c.want || (err != nil) != c.fails {
-				t.Errorf("%+v, %v", got, err)
-			}
-		})
-	}
+	wantResult(t, Stack{})(begun(t, "stack", reply("stack 00000000 00000000")).Stack(soon(t)))
 }
 
 // TestDamagedLineIsRequestedAgain damages lines of the firmware: a session repeats the request, and gives up if all are
@@ -266,15 +222,14 @@ func TestCRCDetectsEachBit(t *testing.T) {
 // TestInvalidAnswerIsTransportError has the firmware answer with a right CRC and a wrong content.
 func TestInvalidAnswerIsTransportError(t *testing.T) {
 	t.Parallel()
-	calls := map[string]func(context.Context, *Session) error{
-		"model":  func(ctx context.Context, s *Session) error { _, err := s.Model(ctx); return err },
-		"tensor": func(ctx context.Context, s *Session) error { _, err := s.Tensors(ctx, Model{Inputs: 1}); return err },
-		"in":     func(ctx context.Context, s *Session) error { return s.SetInput(ctx, 0, []byte{1}) },
-		"run":    func(ctx context.Context, s *Session) error { _, err := s.Run(ctx, 1); return err },
-		"out":    func(ctx context.Context, s *Session) error { _, err := s.Output(ctx, 0, 8); return err },
-		"fault":  func(ctx context.Context, s *Session) error { _, err := s.PriorFault(ctx); return err },
-	}
+	of := failuretest.Of
 	for _, c := range []struct{ request, answer string }{
+		{"clock", "clock 10 000003e8 00040000 00000000"},
+		{"clock", "clock"},
+		{"stack", "no request"},
+		{"stack", "stack 00001001 00001000"},
+		{"stack", "stack 1 2"},
+		{"stack", "stack 00000001"},
 		{"model", "model 0001 0001"},
 		{"model", "model +001 0001 0"},
 		{"model", "model 0001 00AB 0"},
@@ -294,7 +249,11 @@ func TestInvalidAnswerIsTransportError(t *testing.T) {
 		t.Run(c.answer, func(t *testing.T) {
 			t.Parallel()
 			s := begun(t, c.request, reply(c.answer))
-			wantError(t, calls[c.request](soon(t), s), failure.Transport)
+			call := failuretest.Calls{
+				"clock": of(s.Timer), "stack": of(s.Stack), "model": of(s.Model), "tensor": of(s.Tensors, Model{Inputs: 1}),
+				"in": of(s.SetInput, 0, []byte{1}), "run": of(s.Run, 1), "out": of(s.Output, 0, 8), "fault": of(s.PriorFault),
+			}[c.request]
+			wantError(t, call(soon(t)), failure.Transport)
 		})
 	}
 }
@@ -302,8 +261,8 @@ func TestInvalidAnswerIsTransportError(t *testing.T) {
 // TestLostTimeIsFault has the firmware report that its timer lost the time.
 func TestLostTimeIsFault(t *testing.T) {
 	t.Parallel()
-	_, err := begun(t, "run", reply("run 00000000 ffffffffffffffff 000003e8")).Run(soon(t), 1)
-	wantError(t, err, failure.Fault, "timer")
+	s := begun(t, "run", reply("run 00000000 ffffffffffffffff 000003e8"))
+	wantError(t, last(s.Run(soon(t), 1)), failure.Fault, "timer")
 }
 
 // TestStartSkipsOtherLines has the firmware be silent, send what is no line, and lines of an earlier session, before it
@@ -318,8 +277,7 @@ func TestStartSkipsOtherLines(t *testing.T) {
 		}
 		return honest(number, words)
 	}, nil)
-	_, err := s.Identify(soon(t), 1)
-	must(t, err)
+	must(t, last(s.Identify(soon(t), 1)))
 }
 
 // faultLine is what a port sends that starts again with a record.
@@ -364,24 +322,24 @@ func TestSilentFirmwareIsBootError(t *testing.T) {
 // TestRestartDuringRunIsReported has the firmware restart during a run without saying so.
 func TestRestartDuringRunIsReported(t *testing.T) {
 	t.Parallel()
-	_, err := begun(t, "run", reply("no session")).Run(soon(t), 1)
-	wantError(t, err, failure.Fault, ErrRestarted.Error())
+	wantError(t, last(begun(t, "run", reply("no session")).Run(soon(t), 1)), failure.Fault, ErrRestarted.Error())
 }
 
 // TestContexts calls every function of this package with contexts that have ended.
 func TestContexts(t *testing.T) {
 	s := begun(t, "model", reply("model 0001 0001 0"))
+	of := failuretest.Of
 	failuretest.Ended(t, failuretest.Calls{
-		"Session.Identify":   func(ctx context.Context) error { _, err := s.Identify(ctx, 1); return err },
-		"Session.Model":      failuretest.Of(s.Model),
-		"Session.Tensors":    func(ctx context.Context) error { _, err := s.Tensors(ctx, Model{Inputs: 1}); return err },
-		"Session.SetInput":   func(ctx context.Context) error { return s.SetInput(ctx, 0, []byte{1}) },
-		"Session.Run":        func(ctx context.Context) error { _, err := s.Run(ctx, 1); return err },
-		"Session.RunTicks":   func(ctx context.Context) error { _, err := s.RunTicks(ctx, 1); return err },
-		"Session.Stack":      failuretest.Of(s.Stack),
-		"Session.Timer":      failuretest.Of(s.Timer),
-		"Session.Output":     func(ctx context.Context) error { _, err := s.Output(ctx, 0, 4); return err },
-		"Session.PriorFault": failuretest.Of(s.PriorFault),
+		"Session.Identify":   of(s.Identify, uint64(1)),
+		"Session.Model":      of(s.Model),
+		"Session.Tensors":    of(s.Tensors, Model{Inputs: 1}),
+		"Session.SetInput":   of(s.SetInput, 0, []byte{1}),
+		"Session.Run":        of(s.Run, 1),
+		"Session.RunTicks":   of(s.RunTicks, 1),
+		"Session.Stack":      of(s.Stack),
+		"Session.Timer":      of(s.Timer),
+		"Session.Output":     of(s.Output, 0, 4),
+		"Session.PriorFault": of(s.PriorFault),
 	})
 }
 
@@ -398,8 +356,6 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		encoded := strings.TrimSuffix(lineOf(text[0], l.number, strings.Join(l.words, " ")), "\n")
-		if encoded != string(text) {
-			t.Errorf("%q is taken as %q", text, encoded)
-		}
+		wantEqual(t, encoded, string(text), text)
 	})
 }

@@ -32,6 +32,23 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
+// Within returns a context that ends after some time.
+func Within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Await ends the test if something is not done soon: within half the time for which processes of tests sleep.
+func Await(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for ctx := Within(t, 30*time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatalf("%s: not within 30 s", what)
+		}
+	}
+}
+
 // Ended returns a context that was cancelled.
 func Ended(t testing.TB) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -43,9 +60,7 @@ func Ended(t testing.TB) context.Context {
 func Root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	for up := dir; ; up = filepath.Dir(up) {
 		if _, err := os.Stat(filepath.Join(up, "go.mod")); err == nil {
 			return up
@@ -75,8 +90,8 @@ func FindTool(name string) (string, error) {
 func Need(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, program := range programs {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip(err)
+		if _, err := FindTool(program); err != nil {
+			t.Skipf("%s is not installed", program)
 		}
 	}
 }
@@ -140,9 +155,7 @@ func WatchCompiler(t testing.TB) (running string) {
 // writes the text. how is the command that does.
 func Section(t testing.TB, page, begin, text, how string, update bool) {
 	t.Helper()
-	old, err := os.ReadFile(page)
-	Must(t, err)
-
+	old := ReadFile(t, page)
 	const end = "<!-- end -->\n"
 	head, rest, begins := strings.Cut(string(old), begin)
 	_, tail, ends := strings.Cut(rest, end)

@@ -47,9 +47,7 @@ func TestCauseInWords(t *testing.T) {
 	} {
 		r := busFault()
 		c.change(r)
-		if got := r.Cause(); got != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
-		}
+		wantEqual(t, r.Cause(), c.want)
 	}
 }
 
@@ -80,9 +78,7 @@ func TestChainInWords(t *testing.T) {
 	e.Frames[0].Inlined = true
 	const want = "fault while nothing was called: stack overflow, in r at f.c:1, part of r at f.c:2 (3 times), called " +
 		"from 0x10 (perhaps)"
-	if e.Error() != want {
-		t.Errorf("got  %v\nwant %v", e, want)
-	}
+	wantEqual(t, e.Error(), want, e)
 	for i := range 50 {
 		e.Frames = append(e.Frames, f("g", i))
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +16,8 @@ import (
 
 var (
 	must      = testkit.Must
+	wantEqual = testkit.WantEqual
+	last      = testkit.Last
 	wantError = testkit.WantError
 )
 
@@ -53,9 +54,7 @@ func TestRecordSurvivesEncoding(t *testing.T) {
 		if len(want.Stack) == 0 {
 			want.Stack, got.Stack = nil, nil
 		}
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("got %+v\nwant %+v", got, want)
-		}
+		wantEqual(t, got, want)
 	}
 	big := &fault.Record{WordBytes: 4, Stack: make([]byte, 1<<17), Message: "why"}
 	got, err := fault.ParseRecord(rpctest.AppendRecord([]byte("before"), big)[6:])
@@ -79,8 +78,7 @@ func TestRecordHasAtMost64Registers(t *testing.T) {
 	binary.LittleEndian.PutUint16(b[lengthAt:], uint16(len(b)))
 	body := b[:len(b)-4]
 	binary.LittleEndian.PutUint32(b[len(body):], crc32.ChecksumIEEE(body))
-	_, err := fault.ParseRecord(b)
-	wantError(t, err, failure.Transport, "0x41")
+	wantError(t, last(fault.ParseRecord(b)), failure.Transport, "0x41")
 }
 
 // TestDamagedRecordIsRejected truncates a record at every length and changes each byte, with the old and with a
@@ -88,15 +86,11 @@ func TestRecordHasAtMost64Registers(t *testing.T) {
 func TestDamagedRecordIsRejected(t *testing.T) {
 	whole := rpctest.AppendRecord(nil, busFault())
 	for n := range whole {
-		if _, err := fault.ParseRecord(whole[:n]); failure.Of(err) != failure.Transport {
-			t.Errorf("cut to %d bytes: %v", n, err)
-		}
+		wantError(t, last(fault.ParseRecord(whole[:n])), failure.Transport)
 		for _, bit := range []byte{1, 0x80, 0xff} {
 			b := bytes.Clone(whole)
 			b[n] ^= bit
-			if _, err := fault.ParseRecord(b); failure.Of(err) != failure.Transport {
-				t.Errorf("byte %d changed: %v", n, err)
-			}
+			wantError(t, last(fault.ParseRecord(b)), failure.Transport)
 			body := b[:len(b)-4]
 			binary.LittleEndian.PutUint32(b[len(body):], crc32.ChecksumIEEE(body))
 			checkRecord(t, b)
@@ -112,9 +106,7 @@ func checkRecord(t *testing.T, b []byte) {
 		wantError(t, err, failure.Transport)
 		return
 	}
-	if encoded := rpctest.AppendRecord(nil, rec); !bytes.Equal(encoded, b) {
-		t.Errorf("% x\nparses to %+v\nand encodes to % x", b, rec, encoded)
-	}
+	wantEqual(t, rpctest.AppendRecord(nil, rec), b, rec)
 	e := &fault.Error{Record: rec}
 	if s := e.Error(); s == "" || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' }) {
 		t.Errorf("%+v is described as %q", rec, s)

@@ -107,9 +107,7 @@ func TestAddressBesideProbe(t *testing.T) {
 		t.Errorf("without its probe: %s, leased as %s", a.Port, a.LeaseName())
 	}
 	a.Close()
-	if list := ListRemote(file); len(list) != 0 {
-		t.Errorf("a device with a probe is listed twice: %+v", list)
-	}
+	wantEqual(t, len(ListRemote(file)), 0, "a device with a probe is listed twice")
 	file.Devices[0].Probe = ""
 	list := ListRemote(file)
 	if len(list) != 1 || list[0].Port != "left:1" || len(list[0].Boards) != 1 || list[0].Boards[0] != b.Name {

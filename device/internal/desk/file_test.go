@@ -12,9 +12,13 @@ import (
 )
 
 var (
-	must      = testkit.Must
-	writeFile = testkit.WriteFile
-	wantError = testkit.WantError
+	must       = testkit.Must
+	wantEqual  = testkit.WantEqual
+	wantResult = testkit.WantResult
+	wantIs     = testkit.WantIs
+	last       = testkit.Last
+	writeFile  = testkit.WriteFile
+	wantError  = testkit.WantError
 )
 
 // note is Note, which must succeed.
@@ -34,9 +38,7 @@ func TestFileKeepsNames(t *testing.T) {
 		t.Fatalf("a missing file: %+v, %v", b, err)
 	}
 	first := note(t, b, Entry{Board: "nucleo_f746zg", Probe: "P1", Chip: "c1", Link: Link{Path: "1-2"}})
-	if first.Name != "nucleo-f746zg-1" {
-		t.Errorf("the first is called %q", first.Name)
-	}
+	wantEqual(t, first.Name, "nucleo-f746zg-1", "the first is called")
 	b.Find(first.Name).Power, b.Find(first.Name).Notes = "relay 3", "antenna removed"
 	if n := note(t, b, Entry{Board: "nucleo_f746zg", Probe: "P2"}); n.Name != "nucleo-f746zg-2" {
 		t.Errorf("the second is called %q", n.Name)
@@ -45,9 +47,7 @@ func TestFileKeepsNames(t *testing.T) {
 	want := Entry{
 		"nucleo-f746zg-1", "nucleo_f746zg", "P9", "c1", Link{Path: "3-1"}, "relay 3", "antenna removed", false,
 	}
-	if sameChip != want {
-		t.Errorf("behind another probe: %+v", sameChip)
-	}
+	wantEqual(t, sameChip, want, "behind another probe")
 	if n := note(t, b, Entry{Name: "left", Board: "nucleo_f746zg", Probe: "P2", Chip: "c2"}); n.Name != "left" ||
 		len(b.Devices) != 2 {
 		t.Errorf("renamed: %+v of %d", n, len(b.Devices))
@@ -76,9 +76,7 @@ func TestFileKeepsNames(t *testing.T) {
 		b.Devices[i].Shared = false // not a field of the file
 	}
 	must(t, b.Write(path))
-	if got, err := ReadFile(path); err != nil || !reflect.DeepEqual(got, b) {
-		t.Errorf("read back: %+v, %v", got, err)
-	}
+	wantResult(t, b, "read back")(ReadFile(path))
 }
 
 // TestNoteDistinguishesAddresses: addresses distinguish devices without probes if their chips are unknown.
@@ -100,8 +98,7 @@ func TestNoteDistinguishesAddresses(t *testing.T) {
 func TestFileErrorNamesLine(t *testing.T) {
 	large := filepath.Join(t.TempDir(), "desk.json")
 	writeFile(t, large, strings.Repeat(" ", 1<<20+1))
-	_, err := ReadFile(large)
-	wantError(t, err, failure.Config, "larger than")
+	wantError(t, last(ReadFile(large)), failure.Config, "larger than")
 	const device = `{"name": "a", "board": "b"}`
 	for _, c := range []struct{ name, text, want string }{
 		{"empty", "", ":1: the file is truncated"},

@@ -15,6 +15,9 @@ func TestContradictions(t *testing.T) {
 	entryOf := func(device, board string, seen int64) ledger.Entry {
 		return ledger.Entry{Device: device, Probe: "P", Board: board, Seen: time.Unix(seen, 0)}
 	}
+	both := func(seen int64) []ledger.Entry {
+		return []ledger.Entry{entryOf("chip:c1", "other", seen), entryOf("chip:c2", "ours", 2)}
+	}
 	desk := func(list ...Entry) *File { return &File{Devices: list} }
 	ours, other := Entry{Name: "left", Board: "ours", Probe: "P", Chip: "c1"},
 		Entry{Name: "right", Board: "other", Probe: "P", Chip: "c2"}
@@ -39,12 +42,12 @@ func TestContradictions(t *testing.T) {
 		},
 		{
 			"the ledger had it there last",
-			Evidence{Ledger: []ledger.Entry{entryOf("chip:c1", "other", 1), entryOf("chip:c2", "ours", 2)}},
+			Evidence{Ledger: both(1)},
 			nil,
 		},
 		{
 			"the ledger had another there last",
-			Evidence{Ledger: []ledger.Entry{entryOf("chip:c1", "other", 3), entryOf("chip:c2", "ours", 2)}},
+			Evidence{Ledger: both(3)},
 			[]string{"a board other"},
 		},
 		{
@@ -56,7 +59,7 @@ func TestContradictions(t *testing.T) {
 			"the chip before the probe",
 			Evidence{
 				Answered: true, Chip: "c2",
-				Ledger: []ledger.Entry{entryOf("chip:c1", "other", 3), entryOf("chip:c2", "ours", 2)},
+				Ledger: both(3),
 			},
 			nil,
 		},
@@ -64,7 +67,7 @@ func TestContradictions(t *testing.T) {
 			"the chip is another board's",
 			Evidence{
 				Answered: true, Chip: "c1",
-				Ledger: []ledger.Entry{entryOf("chip:c1", "other", 1), entryOf("chip:c2", "ours", 2)},
+				Ledger: both(1),
 			},
 			[]string{"chip c1 is on a board other"},
 		},
@@ -83,19 +86,15 @@ func TestContradictions(t *testing.T) {
 			[]string{"behind this probe", "made for", "desk.json chip c2", "ledger chip c2"},
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			e := c.evidence
-			e.Board, e.Probe = "ours", "P"
-			e.Entries = e.File.behind("", flasher.Probe{Serial: "P"})
-			got := e.Contradictions()
-			if len(got) != len(c.want) {
-				t.Fatalf("%q, want %q", got, c.want)
+		e := c.evidence
+		e.Board, e.Probe = "ours", "P"
+		e.Entries = e.File.behind("", flasher.Probe{Serial: "P"})
+		got := e.Contradictions()
+		wantEqual(t, len(got), len(c.want), c.name, got)
+		for i, w := range c.want {
+			if !strings.Contains(got[i], w) {
+				t.Errorf("%q does not contain %q", got[i], w)
 			}
-			for i, w := range c.want {
-				if !strings.Contains(got[i], w) {
-					t.Errorf("%q does not contain %q", got[i], w)
-				}
-			}
-		})
+		}
 	}
 }

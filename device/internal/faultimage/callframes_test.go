@@ -82,17 +82,15 @@ func TestFrameInstructions(t *testing.T) {
 		{"remembered 65 times", strings.Repeat("0a", 65), 0x1000, "r13+16 r5=[-12]"},
 		{"remembered 66 times", strings.Repeat("0a", 66), 0x1000, ""},
 	} {
-		t.Run(fmt.Sprintf("%s at %#x", c.name, c.pc), func(t *testing.T) {
-			calls := callFrames{order: binary.LittleEndian, word: 4}
-			f := frameFDE{
-				low: 0x1000, high: 0x10000000, program: unhexed(t, c.program),
-				cie: &frameCIE{codeAlign: 2, dataAlign: -4, returns: 14, pointers: 0x02, program: unhexed(t, "0c 0d 10 85 03")},
-			}
-			row, err := calls.row(f, c.pc)
-			if (err != nil) != (c.want == "") || err == nil && rowText(row) != c.want {
-				t.Errorf("%s, %s at %#x: %s, %v; want %s", c.name, c.program, c.pc, rowText(row), err, c.want)
-			}
-		})
+		calls := callFrames{order: binary.LittleEndian, word: 4}
+		f := frameFDE{
+			low: 0x1000, high: 0x10000000, program: unhexed(t, c.program),
+			cie: &frameCIE{codeAlign: 2, dataAlign: -4, returns: 14, pointers: 0x02, program: unhexed(t, "0c 0d 10 85 03")},
+		}
+		row, err := calls.row(f, c.pc)
+		if (err != nil) != (c.want == "") || err == nil && rowText(row) != c.want {
+			t.Errorf("%s, %s at %#x: %s, %v; want %s", c.name, c.program, c.pc, rowText(row), err, c.want)
+		}
 	}
 }
 
@@ -147,7 +145,7 @@ const lsdaFrames = "1c000000 00000000 01 7a504c5200 01 78 10 07 9b 0e700e70 1b 1
 	"14000000 24000000 d8f0ffff 20000000 04 0e700e70 41 0e10"
 
 func TestFrameAugmentation(t *testing.T) {
-	c := framesOf(t, binary.LittleEndian, 8, lsdaFrames, true, 0x2000)
+	c := framesOf(t, 8, lsdaFrames, true, 0x2000)
 	for pc, want := range map[uint64]string{0x1100: "r7+8 r16=[-8]", 0x1101: "r7+16 r16=[-8]"} {
 		f, ok := c.find(pc)
 		row, err := c.row(f, pc)

@@ -3,7 +3,6 @@ package faultimage
 import (
 	"debug/elf"
 	"fmt"
-	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
@@ -48,25 +48,16 @@ func TestFramesMatchAddr2line(t *testing.T) {
 		t.Run(strings.Join(cc, " "), func(t *testing.T) {
 			t.Parallel()
 			tool := strings.TrimSuffix(cc[0], "gcc") + "addr2line"
-			for _, name := range []string{cc[0], tool} {
-				if _, err := exec.LookPath(name); err != nil {
-					t.Skipf("no %s", name)
-				}
-			}
+			testkit.Need(t, cc[0], tool)
 			dir := t.TempDir()
-			for name, text := range map[string]string{"model/a.c": inlining, "crt/b.c": caller} {
-				must(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
-				writeFile(t, filepath.Join(dir, name), text)
-			}
+			testkit.WriteFiles(t, dir, map[string]string{"model/a.c": inlining, "crt/b.c": caller})
 			args := append([]string{"-g", "-O2"}, cc[1:]...)
 			args = append(args, "-fdebug-prefix-map="+dir+"=.", "-ffunction-sections", "-Wl,--gc-sections", "-nostdlib",
 				"-Wl,-e,main")
 			args = append(args, "-o", "a.elf", "model/a.c", "crt/b.c")
 			cmd := exec.Command(cc[0], args...)
 			cmd.Dir = dir
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
+			testkit.Output(t, cmd)
 			f, err := elf.Open(filepath.Join(dir, "a.elf"))
 			must(t, err)
 			defer f.Close()
@@ -110,9 +101,7 @@ func compareAddresses(t *testing.T, p *DebugInfo, tool, file string) {
 				t.Errorf("%#x: %+v", pc, frames)
 			}
 		}
-		if got != want {
-			t.Errorf("%#x: %s want %s", pc, got, want)
-		}
+		wantEqual(t, got, want, pc)
 		inlined = max(inlined, len(frames)-1)
 	}
 	if inlined < 2 {
@@ -132,9 +121,7 @@ func checkOperator(t *testing.T, p *DebugInfo) {
 		at[s.Name] = s.Value
 	}
 	for name, want := range map[string]bool{"outer": true, "main": false, "unused": false, "": false} {
-		if got := p.isOperator(name); got != want {
-			t.Errorf("%q is an operator: %v", name, got)
-		}
+		wantEqual(t, p.isOperator(name), want, name)
 	}
 	if p.file.Machine != elf.EM_ARM {
 		return // its return address is on the stack

@@ -31,10 +31,6 @@ func TestOperatorNeedsCaller(t *testing.T) {
 		{"the run of the embedded interface", []fault.Frame{op, frame("run", "model/src/tvm_add.c"), library}, "fused_add"},
 		{"the model's run itself", []fault.Frame{runs, runtime}, ""},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := new(DebugInfo).operatorIn(c.frames); got != c.want {
-				t.Errorf("%q, want %q", got, c.want)
-			}
-		})
+		wantEqual(t, new(DebugInfo).operatorIn(c.frames), c.want, c.name)
 	}
 }

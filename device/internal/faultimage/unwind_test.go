@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -33,21 +32,27 @@ const rv32Frames = "0c000000 ffffffff 03 00 01 7c 01 0d02 00" +
 const x64Frames = "14000000 00000000 01 7a5200 01 78 10 01 1b 0c0708 9001 0000" +
 	"1c000000 1c000000 e0f0ffff 20000000 00 41 0e10 8602 43 0d06 5a 0c0708 000000" + "00000000"
 
-func framesOf(t testing.TB, order binary.ByteOrder, word int, text string, eh bool, at uint64) *callFrames {
+func framesOf(t testing.TB, word int, text string, eh bool, at uint64) *callFrames {
 	t.Helper()
-	c := &callFrames{order: order, word: word}
+	c := &callFrames{order: binary.LittleEndian, word: word}
 	must(t, c.add(unhexed(t, text), eh, at))
 	return c
+}
+
+// stackOf is the memory of words.
+func stackOf(words ...uint32) (b []byte) {
+	for _, w := range words {
+		b = binary.LittleEndian.AppendUint32(b, w)
+	}
+	return b
 }
 
 func TestCallerRegisters(t *testing.T) {
 	stack := func(at uint64) (uint64, bool) { return at | 0x70000000, at >= 0x100 && at < 0x200 }
 	const sp, ra = 2, 1
-	rv := framesOf(t, binary.LittleEndian, 4, rv32Frames, false, 0)
+	rv := framesOf(t, 4, rv32Frames, false, 0)
 	version4 := strings.Replace(rv32Frames, "0c000000 ffffffff 03 00", "0e000000 ffffffff 04 00 0400", 1)
-	if got := framesOf(t, binary.LittleEndian, 4, version4, false, 0); !reflect.DeepEqual(got, rv) {
-		t.Errorf("version 4: %+v, want %+v", got, rv)
-	}
+	wantEqual(t, framesOf(t, 4, version4, false, 0), rv, "version 4")
 	for _, c := range []struct{ pc, wantSP, wantRA uint64 }{
 		{0x1000, 0x100, 0x42},
 		{0x1004, 0x110, 0x42},
@@ -94,15 +99,11 @@ func TestCallerRules(t *testing.T) {
 func TestLongFrames(t *testing.T) {
 	long := "ffffffff 1000000000000000 ffffffffffffffff 03 00 01 7c 01 0d02 00" +
 		"ffffffff 1c00000000000000 0000000000000000 00100000 16000000 42 0e10 44 8101 4a c1 44 0e00 00"
-	got := framesOf(t, binary.LittleEndian, 4, long, false, 0)
-	want := framesOf(t, binary.LittleEndian, 4, rv32Frames, false, 0)
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
+	got := framesOf(t, 4, long, false, 0)
+	want := framesOf(t, 4, rv32Frames, false, 0)
+	wantEqual(t, got, want)
 	c := &callFrames{order: binary.LittleEndian, word: 4}
-	if err := c.add(unhexed(t, "0d000000 ffffffff 03 00 01 7c 01 0d02 00"), false, 0); !errors.Is(err, errFrames) {
-		t.Errorf("a byte too long: %v", err)
-	}
+	wantIs(t, c.add(unhexed(t, "0d000000 ffffffff 03 00 01 7c 01 0d02 00"), false, 0), errFrames, "a byte too long")
 }
 
 func TestDamagedCallFramesAreErrors(t *testing.T) {
@@ -180,17 +181,13 @@ func TestCallInstructionIsRecognised(t *testing.T) {
 		{"blr x3", elf.EM_AARCH64, elf.ELFCLASS64, "60003fd6", true},
 		{"br x3", elf.EM_AARCH64, elf.ELFCLASS64, "60001fd6", false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			code := unhexed(t, c.code)
-			p := faultImage(c.machine, c.class, 0x1000, code)
-			kind := machines[c.machine]
-			if got := kind.afterCall(p, 0x1000+uint64(len(code))); got != c.want {
-				t.Errorf("after %s: %v", c.name, got)
-			}
-			for at := uint64(0xff8); at < 0x1003; at++ {
-				_ = kind.afterCall(p, at) // must not panic
-			}
-		})
+		code := unhexed(t, c.code)
+		p := faultImage(c.machine, c.class, 0x1000, code)
+		kind := machines[c.machine]
+		wantEqual(t, kind.afterCall(p, 0x1000+uint64(len(code))), c.want, c.name)
+		for at := uint64(0xff8); at < 0x1003; at++ {
+			_ = kind.afterCall(p, at) // must not panic
+		}
 	}
 }
 
@@ -203,41 +200,25 @@ func TestStackScanMarksGuesses(t *testing.T) {
 		SP: 0x20000000,
 	}
 	// A return address, one that is even, one in the middle of nothing, a number, a return address.
-	for _, w := range []uint32{0x100d, 0x1014, 0x1011, 7, 0x1015} {
-		rec.Stack = binary.LittleEndian.AppendUint32(rec.Stack, w)
-	}
+	rec.Stack = stackOf(0x100d, 0x1014, 0x1011, 7, 0x1015)
 	var got []uint64
 	for i, f := range p.frames(rec) {
 		got = append(got, f.PC)
-		if f.Guessed != (i > 1) {
-			t.Errorf("frame %d: guessed %v", i, f.Guessed)
-		}
+		wantEqual(t, f.Guessed, i > 1, i)
 	}
-	if want := []uint64{0x1010, 0x1003, 0x100b, 0x1013}; !reflect.DeepEqual(got, want) {
-		t.Errorf("got %#x, want %#x", got, want)
-	}
+	wantEqual(t, got, []uint64{0x1010, 0x1003, 0x100b, 0x1013})
 	many := *rec
 	many.Stack = bytes.Repeat(unhexed(t, "0d100000"), 2*maxGuessed)
-	if n := len(p.frames(&many)); n != 2+maxGuessed {
-		t.Errorf("%d frames, of which 2 are known and at most %d are guessed", n, maxGuessed)
-	}
+	wantEqual(t, len(p.frames(&many)), 2+maxGuessed, maxGuessed)
 	rec.WordBytes = 8
-	if n := len(p.frames(rec)); n != 0 {
-		t.Errorf("of a record with other words there are %d frames", n)
-	}
+	wantEqual(t, len(p.frames(rec)), 0, "of a record with other words")
 	rec.WordBytes, p.file.Machine = 4, elf.EM_386
-	if n := len(p.frames(rec)); n != 0 {
-		t.Errorf("of another machine there are %d frames", n)
-	}
+	wantEqual(t, len(p.frames(rec)), 0, "of another machine")
 	p.file.Machine = elf.EM_ARM
 	rec.PCValid = false
-	if n := len(p.frames(rec)); n != 2 {
-		t.Errorf("without a PC there are %d frames", n)
-	}
+	wantEqual(t, len(p.frames(rec)), 2, "without a PC")
 	rec.SPValid, rec.SP, rec.Stack = false, 0, nil // as after a watchdog's reset
-	if n := len(p.frames(rec)); n != 0 {
-		t.Errorf("without PC and SP there are %d frames", n)
-	}
+	wantEqual(t, len(p.frames(rec)), 0, "without PC and SP")
 }
 
 // TestMachines unwinds by the registers of a record, on the machines of processes.
@@ -279,7 +260,7 @@ func TestMachines(t *testing.T) {
 			t.Parallel()
 			p := faultImage(c.machine, elf.ELFCLASS64, 0x1100, bytes.Repeat(unhexed(t, c.call), 40))
 			if c.machine == elf.EM_X86_64 {
-				p.calls = *framesOf(t, binary.LittleEndian, 8, x64Frames, true, 0x2000)
+				p.calls = *framesOf(t, 8, x64Frames, true, 0x2000)
 			}
 			rec := c.rec
 			rec.WordBytes, rec.PCValid, rec.SPValid, rec.Registers = 8, true, true, make([]uint64, 16)
@@ -292,13 +273,9 @@ func TestMachines(t *testing.T) {
 			var got []uint64
 			for n, f := range p.frames(&rec) {
 				got = append(got, f.PC)
-				if f.Guessed != (n >= c.certain) {
-					t.Errorf("frame %d: guessed %v", n, f.Guessed)
-				}
+				wantEqual(t, f.Guessed, n >= c.certain, n)
 			}
-			if !reflect.DeepEqual(got, c.want) {
-				t.Errorf("got %#x, want %#x", got, c.want)
-			}
+			wantEqual(t, got, c.want)
 		})
 	}
 }
@@ -306,7 +283,7 @@ func TestMachines(t *testing.T) {
 // TestDeepChain: a chain has a limited number of frames.
 func TestDeepChain(t *testing.T) {
 	p := faultImage(elf.EM_RISCV, elf.ELFCLASS32, 0x1000, bytes.Repeat(unhexed(t, "ef008000"), 16))
-	p.calls = *framesOf(t, binary.LittleEndian, 4, rv32Frames, false, 0)
+	p.calls = *framesOf(t, 4, rv32Frames, false, 0)
 	rec := &fault.Record{WordBytes: 4, PCValid: true, SPValid: true, PC: 0x1008, SP: 0x20000000}
 	rec.Registers = make([]uint64, 32)
 	rec.Stack = bytes.Repeat(unhexed(t, "00000000 00000000 00000000 0c100000"), 2*maxFrames)
@@ -352,26 +329,22 @@ func TestChainEndsAtEntry(t *testing.T) {
 		{elf.EM_ARM, "00f010f8", 0xffffff00, false},
 		{elf.EM_ARM, "00f010f8", 0xfffffeff, true},
 	} {
-		t.Run(fmt.Sprintf("%v to %#x", c.machine, c.back), func(t *testing.T) {
-			p := faultImage(c.machine, elf.ELFCLASS32, 0x1000, bytes.Repeat(unhexed(t, c.call), 16))
-			p.calls = *framesOf(t, binary.LittleEndian, 4, rv32Frames, false, 0)
-			rec := &fault.Record{WordBytes: 4, PCValid: true, SPValid: true, PC: 0x1008, SP: 0x20000000}
-			rec.Registers = []uint64{7, 8, 0x20000000} // r2 of Arm is what these frames are relative to, as x2 is of RISC-V
-			for _, w := range []uint32{0, 0, 0, c.back, 0x1005} {
-				rec.Stack = binary.LittleEndian.AppendUint32(rec.Stack, w)
-			}
-			if c.machine == elf.EM_RISCV {
-				binary.LittleEndian.PutUint32(rec.Stack[16:], 0x1004)
-			}
-			frames := p.frames(rec)
-			last, count := frames[len(frames)-1], 1
-			if c.guessed {
-				count = 2
-			}
-			if len(frames) != count || last.Guessed != c.guessed || last.Guessed && last.PC != 0x1003 {
-				t.Errorf("%v to %#x: %+v", c.machine, c.back, frames)
-			}
-		})
+		p := faultImage(c.machine, elf.ELFCLASS32, 0x1000, bytes.Repeat(unhexed(t, c.call), 16))
+		p.calls = *framesOf(t, 4, rv32Frames, false, 0)
+		rec := &fault.Record{WordBytes: 4, PCValid: true, SPValid: true, PC: 0x1008, SP: 0x20000000}
+		rec.Registers = []uint64{7, 8, 0x20000000} // r2 of Arm is what these frames are relative to, as x2 is of RISC-V
+		rec.Stack = stackOf(0, 0, 0, c.back, 0x1005)
+		if c.machine == elf.EM_RISCV {
+			binary.LittleEndian.PutUint32(rec.Stack[16:], 0x1004)
+		}
+		frames := p.frames(rec)
+		last, count := frames[len(frames)-1], 1
+		if c.guessed {
+			count = 2
+		}
+		if len(frames) != count || last.Guessed != c.guessed || last.Guessed && last.PC != 0x1003 {
+			t.Errorf("%v to %#x: %+v", c.machine, c.back, frames)
+		}
 	}
 }
 
@@ -388,9 +361,7 @@ func TestLoadBias(t *testing.T) {
 		status uint64
 		want   uint64
 	}{{fault.ArchProcess, 0x7f0000400000, 0x7f0000000000}, {fault.ArchProcess, 0, 0}, {fault.ArchCortexM, 0x500000, 0}} {
-		if got := p.loadBias(&fault.Record{Arch: c.arch, Status: c.status}); got != c.want {
-			t.Errorf("%v at %#x: moved by %#x", c.arch, c.status, got)
-		}
+		wantEqual(t, p.loadBias(&fault.Record{Arch: c.arch, Status: c.status}), c.want, c.arch, c.status)
 	}
 }
 
@@ -408,15 +379,11 @@ func TestSizelessSymbolReachesNext(t *testing.T) {
 		0xffe: "", 0x1000: "sized", 0x1006: "sized", 0x1008: "", 0x1010: "start", 0x101e: "start", 0x1020: "next",
 		0x1036: "last", 0x1038: "", 0x1040: "",
 	} {
-		if got := p.functionName(pc); got != want {
-			t.Errorf("%#x: %q, want %q", pc, got, want)
-		}
+		wantEqual(t, p.functionName(pc), want, pc)
 	}
 	p.functions = p.functions[:3]
 	for pc, want := range map[uint64]string{0x103e: "next", 0x1040: ""} {
-		if got := p.functionName(pc); got != want {
-			t.Errorf("%#x: %q, want %q", pc, got, want)
-		}
+		wantEqual(t, p.functionName(pc), want, pc)
 	}
 }
 
@@ -427,22 +394,16 @@ func TestRecordedStackAddress(t *testing.T) {
 		0x20000200: 0x20000200, 0x1fff0100: 0x20000100, 0x200000f0: 0x20000100,
 		0x20010010: 0x20010010, 0x30000000: 0x30000000,
 	} {
-		if got := p.stackAt(&fault.Record{SP: sp, Reason: fault.ReasonStack}); got != want {
-			t.Errorf("%#x: %#x, want %#x", sp, got, want)
-		}
+		wantEqual(t, p.stackAt(&fault.Record{SP: sp, Reason: fault.ReasonStack}), want, sp)
 	}
-	if got := p.stackAt(&fault.Record{
-		Arch: fault.ArchProcess, SP: 0x7ffc1230,
-		More: []uint64{0x7ffc5000},
-	}); got != 0x7ffc5000 {
-		t.Errorf("of a process: %#x", got)
-	}
-	if got := p.stackAt(&fault.Record{Arch: fault.ArchProcess, SP: 0x7ffc1230}); got != 0x7ffc1230 {
-		t.Errorf("of a process without more data: %#x", got)
-	}
+	process := &fault.Record{Arch: fault.ArchProcess, SP: 0x7ffc1230}
+	wantEqual(t, p.stackAt(process), 0x7ffc1230, "of a process without more data")
+	process.More = []uint64{0x7ffc5000}
+	wantEqual(t, p.stackAt(process), 0x7ffc5000)
 }
 
 var (
 	must      = testkit.Must
-	writeFile = testkit.WriteFile
+	wantEqual = testkit.WantEqual
+	wantIs    = testkit.WantIs
 )

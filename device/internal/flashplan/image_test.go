@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -87,9 +86,7 @@ func TestContentOf(t *testing.T) {
 		t.Errorf("parts %x in %x", img.Parts, last)
 	}
 	ranges := []flasher.Range{{Addr: 0x1000, Size: 0x100}, {Addr: 0x1180, Size: 0x80}}
-	if got := img.Ranges(); !reflect.DeepEqual(got, ranges) {
-		t.Errorf("ranges %+v", got)
-	}
+	wantEqual(t, img.Ranges(), ranges, "ranges")
 	got := img.DigestsOf([]flasher.Segment{
 		{Addr: 0x1000, Data: slices.Concat(img.Sectors[0].Data, img.Sectors[1].Data)}, img.Sectors[2].Segment(),
 	})
@@ -145,11 +142,9 @@ func TestCheckProgrammer(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	must(t, img.CheckProgrammer(b, "p"))
-	err = img.CheckProgrammer(b, "q")
-	wantError(t, err, failure.Config, "is written by p, not by q")
+	wantError(t, img.CheckProgrammer(b, "q"), failure.Config, "is written by p, not by q")
 	b.Memory[2].Programmer = ""
-	err = img.CheckProgrammer(b, "p")
-	wantError(t, err, failure.Config, "for which board b names no programmer")
+	wantError(t, img.CheckProgrammer(b, "p"), failure.Config, "for which board b names no programmer")
 }
 
 // TestBlank: blank flash is every sector that can be read, erased.
@@ -165,9 +160,7 @@ func TestBlank(t *testing.T) {
 			Sector: boards.Sector{Index: n, Addr: 0x1000 + uint64(n)*0x80, Size: 0x80}, Data: data,
 			Digest: cachekey.Digest(data), Rated: 100,
 		}
-		if !reflect.DeepEqual(s, want) {
-			t.Errorf("got %+v, want %+v", s, want)
-		}
+		wantEqual(t, s, want)
 	}
 }
 
@@ -186,8 +179,6 @@ func TestJob(t *testing.T) {
 		{img.Sectors, flasher.Job{Erase: []boards.Sector{c.Sector, a.Sector, b.Sector}, Write: all}},
 	} {
 		w.want.Restart, w.want.Verify = true, all
-		if got := img.Job(w.sectors); !reflect.DeepEqual(got, w.want) {
-			t.Errorf("got  %+v\nwant %+v", got, w.want)
-		}
+		wantEqual(t, img.Job(w.sectors), w.want)
 	}
 }

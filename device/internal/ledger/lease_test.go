@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/user"
@@ -9,15 +10,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 )
 
 func TestLease(t *testing.T) {
 	dir := t.TempDir()
-	first, err := Take(t.Context(), dir, "chip:1", 0)
+	ctx := t.Context()
+	first, err := Take(ctx, dir, "chip:1", 0)
 	must(t, err)
 	between := time.Now()
 	other := mustTake(t, dir, "chip:2")
-	_, err = Take(t.Context(), dir, "chip:1", 120*time.Millisecond)
+	_, err = Take(ctx, dir, "chip:1", 120*time.Millisecond)
 	var taken *LeaseError
 	if !errors.As(err, &taken) || taken.Holder.PID != os.Getpid() || taken.Holder.Since.After(between) {
 		t.Fatalf("a second lease: %v, and that of another device was taken at %v", err, between)
@@ -25,16 +29,14 @@ func TestLease(t *testing.T) {
 	other.Release()
 	done := make(chan error)
 	go func() {
-		l, err := Take(t.Context(), dir, "chip:1", time.Minute)
+		l, err := Take(ctx, dir, "chip:1", time.Minute)
 		l.Release()
 		done <- err
 	}()
 	first.Release()
 	first.Release()
 	must(t, <-done)
-	if h := holder(filepath.Join(dir, deviceFile("chip:1"))); h != (Holder{}) {
-		t.Errorf("a released lease still has a holder: %v", h)
-	}
+	wantEqual(t, holder(filepath.Join(dir, deviceFile("chip:1"))), Holder{}, "a released lease still has a holder")
 }
 
 // mustTake takes a free lease.
@@ -71,9 +73,7 @@ func TestLeaseFileRemoved(t *testing.T) {
 	}
 	l := mustTake(t, dir, "chip:1")
 	old.Release()
-	if _, err := Take(t.Context(), dir, "chip:1", 0); err == nil {
-		t.Error("a second lease")
-	}
+	wantError(t, last(Take(t.Context(), dir, "chip:1", 0)), "")
 	l.Release()
 }
 
@@ -127,7 +127,21 @@ func TestShareLeases(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	writeFile(t, file, "")
-	if err := ShareLeases(filepath.Join(file, "below")); err == nil {
-		t.Error("a folder below a file")
+	wantError(t, ShareLeases(filepath.Join(file, "below")), "")
+}
+
+func TestContexts(t *testing.T) {
+	dir := t.TempDir()
+	held, err := Take(t.Context(), dir, "held", 0)
+	must(t, err)
+	defer held.Release()
+	take := func(device string) failuretest.Call {
+		return func(ctx context.Context) error {
+			l, err := Take(ctx, dir, device, time.Hour)
+			l.Release()
+			return err
+		}
 	}
+	failuretest.Ended(t, failuretest.Calls{"Take": take("free")})
+	failuretest.Waiting(t, failuretest.Calls{"Take": take("held")})
 }

@@ -3,7 +3,6 @@
 package ledger
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // A folder that not every user may write to is rejected with a command that fixes it; a link is not followed.
@@ -22,10 +22,7 @@ func TestUnsharedLeases(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(private, link))
 	for _, dir := range []string{private, link} {
-		if err := ShareLeases(dir); failure.Of(err) != failure.Config ||
-			!strings.Contains(failure.Next(err), "chmod 1777 "+command.Quote(dir)+";") {
-			t.Errorf("%s: %v (%s)", dir, err, failure.Next(err))
-		}
+		wantError(t, ShareLeases(dir), failure.Config, "chmod 1777 "+command.Quote(dir)+";")
 	}
 }
 
@@ -34,9 +31,7 @@ func TestLeaseDir(t *testing.T) {
 	open, closed := t.TempDir(), t.TempDir()
 	must(t, os.Chmod(open, sharedMode))
 	for lock, want := range map[string]string{open: open, closed: "/other", "/not/there": "/other"} {
-		if got := leaseDirIn(lock, "/other"); got != want+"/boardsmith" {
-			t.Errorf("%s: %s", lock, got)
-		}
+		wantEqual(t, leaseDirIn(lock, "/other"), want+"/boardsmith", lock)
 	}
 	t.Setenv("BOARDSMITH_HOME", t.TempDir())
 	t.Setenv("TMPDIR", t.TempDir())
@@ -51,8 +46,7 @@ const leaseChild = "CACHE_TEST_LEASE"
 // Two users exclude each other; one can take a lease that the other released or lost by being killed.
 func TestLeaseOfAnotherUser(t *testing.T) {
 	if os.Getenv(leaseChild) != "" {
-		_, err := Take(t.Context(), os.Getenv(leaseChild), "probe:1", 0)
-		must(t, err)
+		must(t, last(Take(t.Context(), os.Getenv(leaseChild), "probe:1", 0)))
 		return // without releasing it
 	}
 	if os.Getuid() != 0 {
@@ -62,11 +56,8 @@ func TestLeaseOfAnotherUser(t *testing.T) {
 	must(t, err)
 	defer os.RemoveAll(base)
 	program := filepath.Join(base, "test")
-	text, err := os.ReadFile(os.Args[0])
-	if err == nil {
-		err = errors.Join(os.WriteFile(program, text, 0o755), os.Chmod(base, 0o755))
-	}
-	must(t, err)
+	testkit.WriteProgram(t, program, string(readFile(t, os.Args[0])))
+	must(t, os.Chmod(base, 0o755))
 	dir := filepath.Join(base, "shared")
 	must(t, ShareLeases(dir))
 	other := func() (string, error) {
@@ -99,11 +90,7 @@ func TestMakeSharedTwice(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "leases")
 	must(t, makeShared(dir))
-	if err := os.WriteFile(filepath.Join(dir, "a.lease"), nil, 0o644); err != nil { // a folder with a file is not replaced
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(dir, "a.lease"), "") // a folder with a file is not replaced
 	must(t, makeShared(dir))
-	if all, err := os.ReadDir(parent); err != nil || len(all) != 1 {
-		t.Errorf("%v, %v", all, err)
-	}
+	wantLen(t, 1)(os.ReadDir(parent))
 }

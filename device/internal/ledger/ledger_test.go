@@ -18,9 +18,15 @@ import (
 )
 
 var (
-	must      = testkit.Must
-	writeFile = testkit.WriteFile
-	readFile  = testkit.ReadFile
+	must       = testkit.Must
+	wantError  = testkit.WantError
+	wantEqual  = testkit.WantEqual
+	wantResult = testkit.WantResult
+	wantLen    = testkit.WantLen
+	wantIs     = testkit.WantIs
+	last       = testkit.Last
+	writeFile  = testkit.WriteFile
+	readFile   = testkit.ReadFile
 )
 
 func sample() Entry {
@@ -41,14 +47,10 @@ func TestLedger(t *testing.T) {
 		}
 		l, e := New(filepath.Join(t.TempDir(), name)), sample()
 		unknown := Entry{Format: ledgerFormat, Device: e.Device}
-		if got, err := l.Load(e.Device); err != nil || !reflect.DeepEqual(got, unknown) {
-			t.Errorf("of an unknown device: %+v, %v", got, err)
-		}
+		wantResult(t, unknown, "of an unknown device")(l.Load(e.Device))
 		must(t, l.Save(e))
 		e.Format = ledgerFormat
-		if list, err := l.List(); err != nil || !reflect.DeepEqual(list, []Entry{e}) {
-			t.Errorf("%s: listed %+v, %v; wrote %+v", name, list, err, e)
-		}
+		wantResult(t, []Entry{e}, name, e)(l.List())
 	}
 }
 
@@ -58,26 +60,19 @@ func TestUnreadableLedger(t *testing.T) {
 	l := New(dir)
 	must(t, l.Save(sample()))
 	writeFile(t, filepath.Join(dir, "damaged.json"), "{")
-	if list, err := l.List(); err != nil || len(list) != 1 {
-		t.Errorf("beside a damaged file: %+v, %v", list, err)
-	}
-	if list, err := New(filepath.Join(dir, "damaged.json")).List(); err == nil {
-		t.Errorf("of a file in the folder's place: %+v", list)
-	}
+	wantLen(t, 1, "beside a damaged file")(l.List())
+	wantError(t, last(New(filepath.Join(dir, "damaged.json")).List()), "")
 	err := New(filepath.Join(dir, "damaged.json")).Save(sample())
 	if failure.Of(err) != failure.Config || failure.Next(err) == "" {
 		t.Errorf("to a file in the folder's place: %v; %s", err, failure.Next(err))
 	}
 	must(t, os.Mkdir(filepath.Join(dir, "folder.json"), 0o755))
-	if list, err := l.List(); err != nil || len(list) != 1 {
-		t.Errorf("beside a folder: %+v, %v", list, err)
-	}
+	wantLen(t, 1, "beside a folder")(l.List())
 	loop := filepath.Join(dir, "loop.json")
 	if err := os.Symlink(loop, loop); err != nil {
 		t.Skipf("a file that cannot be read cannot be made here: %v", err)
 	}
-	_, err = l.List()
-	testkit.WantError(t, err, "", loop)
+	wantError(t, last(l.List()), "", loop)
 }
 
 // Any damaged file is read as a whole or put aside.
@@ -93,9 +88,7 @@ func TestDamagedLedger(t *testing.T) {
 		if err != nil || got.Lost == "" || got.Image != "" {
 			t.Fatalf("cut at %d: %+v, %v", n, got, err)
 		}
-		if _, err := os.Stat(got.Lost); err != nil {
-			t.Fatalf("cut at %d: %v", n, err)
-		}
+		must(t, last(os.Stat(got.Lost)))
 	}
 	for _, swap := range [][2]string{
 		{`"format": 1`, `"format": 2`},
@@ -194,15 +187,12 @@ func TestAdopt(t *testing.T) {
 		Device: "chip:1", Image: "i2", BuildID: "b2", Dirty: true, Seen: sooner, Adopted: later, Flashes: 5, Failures: 1,
 		Sectors: sectors("d2", 17, 4, 5),
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
+	wantEqual(t, got, want)
 	got = chip
 	got.Sectors = sectors("", 10, 4)
 	got.Adopt(probe)
-	if !reflect.DeepEqual(got.Sectors, []SectorEntry{{0, 1024, "d2", 17}, {1024, 1024, "", 4}, {2048, 1024, "d2", 5}}) {
-		t.Errorf("a sector being changed that was not erased since: %+v", got.Sectors)
-	}
+	want.Sectors = []SectorEntry{{0, 1024, "d2", 17}, {1024, 1024, "", 4}, {2048, 1024, "d2", 5}}
+	wantEqual(t, got.Sectors, want.Sectors, "a sector being changed that was not erased since")
 	got = probe
 	got.Sectors = slices.Clone(probe.Sectors[:2])
 	got.Adopt(chip)
@@ -225,21 +215,12 @@ func TestLedgerSyncsFolder(t *testing.T) {
 	}
 	must(t, l.Save(sample()))
 	must(t, l.Remove(sample().Device))
-	if want := []string{filepath.Base(home) + "0", "state0", "boardsmith0", "ledger1", "ledger0"}; !slices.Equal(synced,
-		want) {
-		t.Errorf("synced %v, want %v", synced, want)
-	}
+	wantEqual(t, synced, []string{filepath.Base(home) + "0", "state0", "boardsmith0", "ledger1", "ledger0"}, "synced")
 	l.sync = func(string) error { return broken }
 	deeper := &Ledger{filepath.Join(dir, "new"), l.sync}
-	if err := deeper.Save(sample()); !errors.Is(err, broken) {
-		t.Errorf("save into a new folder: %v", err)
-	}
-	if err := l.Save(sample()); !errors.Is(err, broken) {
-		t.Errorf("save: %v", err)
-	}
-	if err := l.Remove(sample().Device); !errors.Is(err, broken) {
-		t.Errorf("remove: %v", err)
-	}
+	wantIs(t, deeper.Save(sample()), broken, "save into a new folder")
+	wantIs(t, l.Save(sample()), broken, "save")
+	wantIs(t, l.Remove(sample().Device), broken, "remove")
 }
 
 // The longest file that is read is as long as the limit; one byte more is damage.

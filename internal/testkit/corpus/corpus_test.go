@@ -62,11 +62,10 @@ const version = "go test fuzz v1\n"
 
 func TestAddDecodesArguments(t *testing.T) {
 	t.Chdir(t.TempDir())
-	_, err := pack(t,
+	testkit.Must(t, testkit.Last(pack(t,
 		"a", version+`[]byte("\x00\"\\)(\xff")`+"\n"+`bool(true)`+"\n",
 		"b", version+`string("é\n")`+"\nbyte('\\'')\nbyte('ÿ')\nbyte('\\u0080')\nbyte('\\x01')\n",
-	)
-	testkit.Must(t, err)
+	)))
 	want := [][]any{
 		{[]byte("\x00\"\\)(\xff"), true},
 		{"é\n", byte('\''), byte(0xff), byte(0x80), byte(1)},
@@ -107,18 +106,14 @@ func TestAddFailsWithoutInputs(t *testing.T) {
 func TestPackKeepsOldFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, files := range [][]string{{"b", "two"}, {"a", "one"}, {"b", "two", "c", "three"}} {
-		_, err := pack(t, files...)
-		testkit.Must(t, err)
+		testkit.Must(t, testkit.Last(pack(t, files...)))
 	}
 	archive, err := pack(t, "a", "another")
 	testkit.WantError(t, err, "", "another file of this name")
 	stepwise := testkit.ReadFile(t, archive)
 	t.Chdir(t.TempDir())
-	_, err = pack(t, "c", "three", "b", "two", "a", "one")
-	testkit.Must(t, err)
-	if atOnce := testkit.ReadFile(t, archive); !bytes.Equal(stepwise, atOnce) {
-		t.Errorf("%x\npacked in other steps:\n%x", stepwise, atOnce)
-	}
+	testkit.Must(t, testkit.Last(pack(t, "c", "three", "b", "two", "a", "one")))
+	testkit.WantEqual(t, stepwise, testkit.ReadFile(t, archive), "packed in other steps")
 }
 
 // TestTargetsAddTheirArchives searches this repository for archives whose fuzz target does not begin with Add.

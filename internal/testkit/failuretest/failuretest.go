@@ -9,11 +9,13 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // A Call calls one function with a context that has ended or soon ends.
@@ -22,14 +24,22 @@ type Call func(ctx context.Context) error
 // Calls maps "Function" or "Type.Method" to a call of it.
 type Calls map[string]Call
 
-// Of is the call of a function that also returns a result.
-func Of[R any](function func(context.Context) (R, error)) Call {
-	return func(ctx context.Context) error { _, err := function(ctx); return err }
-}
-
-// With is Of for a function that has one more argument.
-func With[A, R any](function func(context.Context, A) (R, error), arg A) Call {
-	return Of(func(ctx context.Context) (R, error) { return function(ctx, arg) })
+// Of is the call of a function with a context and further arguments, whose last result is an error.
+func Of(function any, args ...any) Call {
+	return func(ctx context.Context) error {
+		f := reflect.ValueOf(function)
+		in := []reflect.Value{reflect.ValueOf(ctx)}
+		for i, arg := range args {
+			if arg == nil {
+				in = append(in, reflect.Zero(f.Type().In(i+1)))
+			} else {
+				in = append(in, reflect.ValueOf(arg))
+			}
+		}
+		out := f.Call(in)
+		err, _ := out[len(out)-1].Interface().(error)
+		return err
+	}
 }
 
 const (
@@ -143,9 +153,7 @@ func takers(t *testing.T) map[string]bool {
 			continue
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, d := range f.Decls {
 			switch d := d.(type) {
 			case *ast.FuncDecl:

@@ -4,7 +4,6 @@ package rpctest
 
 import (
 	"encoding/binary"
-	"slices"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/testkit"
@@ -40,11 +39,8 @@ func CallTwice(t testing.TB, s *rpc.Session) {
 	ctx := t.Context()
 	twice, x := Twice(t, s)
 	testkit.Must(t, x.Write(ctx, int32s(1, -2, 3, 1<<20)))
-	_, err := twice.Call(ctx, x, x)
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Last(twice.Call(ctx, x, x)))
 	got := make([]byte, 16)
 	testkit.Must(t, x.Read(ctx, got))
-	if !slices.Equal(got, int32s(2, -4, 6, 1<<21)) {
-		t.Errorf("twice answered % x", got)
-	}
+	testkit.WantEqual(t, got, int32s(2, -4, 6, 1<<21))
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 
@@ -109,16 +110,8 @@ func (k *Tracker) forget(c net.Conn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.servers, c)
-	for i := len(k.free) - 1; i >= 0; i-- {
-		if k.free[i].from == c {
-			k.free = append(k.free[:i], k.free[i+1:]...)
-		}
-	}
-	for i := len(k.waiting) - 1; i >= 0; i-- {
-		if k.waiting[i].from == c {
-			k.waiting = append(k.waiting[:i], k.waiting[i+1:]...)
-		}
-	}
+	k.free = slices.DeleteFunc(k.free, func(o offer) bool { return o.from == c })
+	k.waiting = slices.DeleteFunc(k.waiting, func(r request) bool { return r.from == c })
 }
 
 func reply(c net.Conn, value any) {
@@ -177,8 +170,7 @@ func (k *Tracker) match() {
 			continue
 		}
 		o, r := k.free[i], k.waiting[best]
-		k.free = append(k.free[:i], k.free[i+1:]...)
-		k.waiting = append(k.waiting[:best], k.waiting[best+1:]...)
+		k.free, k.waiting = slices.Delete(k.free, i, i+1), slices.Delete(k.waiting, best, best+1)
 		reply(r.from, []any{0, []any{"127.0.0.1", o.port, o.matchKey}})
 		i--
 	}

@@ -13,7 +13,15 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/transport"
+)
+
+var (
+	must       = testkit.Must
+	wantResult = testkit.WantResult
+	wantIs     = testkit.WantIs
+	last       = testkit.Last
 )
 
 // patience limits every operation that should succeed.
@@ -36,29 +44,13 @@ func Run(t *testing.T, open func(t *testing.T) transport.Link) {
 			before := runtime.NumGoroutine()
 			link := open(t)
 			test(t, link)
-			if err := link.Close(); err != nil {
-				t.Errorf("close: %v", err)
-			}
-			settle(t, before)
+			must(t, link.Close())
+			testkit.Await(t, "the end of the link's goroutines", func() bool { return runtime.NumGoroutine() <= before })
 		})
 	}
 }
 
-// settle waits for a link's goroutines to end.
-func settle(t *testing.T, before int) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d goroutines, %d before the link", runtime.NumGoroutine(), before)
-		}
-	}
-}
-
-func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
+func soon(t *testing.T) context.Context { return testkit.Within(t, patience) }
 
 func randomBytes(n int) []byte {
 	r := rand.New(rand.NewPCG(uint64(n), 7))
@@ -69,8 +61,8 @@ func randomBytes(n int) []byte {
 	return p
 }
 
-// readFull reads len(want) bytes and compares them with want.
-func readFull(ctx context.Context, link transport.Link, want []byte) error {
+// ReadFull reads len(want) bytes and compares them with want.
+func ReadFull(ctx context.Context, link transport.Link, want []byte) error {
 	got := make([]byte, len(want))
 	for have := 0; have < len(got); {
 		n, err := link.Read(ctx, got[have:])
@@ -92,12 +84,8 @@ func testEcho(t *testing.T, link transport.Link) {
 	ctx := soon(t)
 	for _, n := range []int{1, 2, 63, 512, 4096} {
 		p := randomBytes(n)
-		if err := link.Write(ctx, p); err != nil {
-			t.Fatalf("write of %d bytes: %v", n, err)
-		}
-		if err := readFull(ctx, link, p); err != nil {
-			t.Fatal(err)
-		}
+		must(t, link.Write(ctx, p))
+		must(t, ReadFull(ctx, link, p))
 	}
 }
 
@@ -107,19 +95,13 @@ func testLongEcho(t *testing.T, link transport.Link) {
 	p := randomBytes(1 << 20)
 	wrote := make(chan error)
 	go func() { wrote <- link.Write(ctx, p) }()
-	if err := readFull(ctx, link, p); err != nil {
-		t.Error(err)
-	}
-	if err := <-wrote; err != nil {
-		t.Error(err)
-	}
+	must(t, ReadFull(ctx, link, p))
+	must(t, <-wrote)
 }
 
 func testDeadline(t *testing.T, link transport.Link) {
 	for range 2 {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
-		defer cancel()
-		_, err := link.Read(ctx, make([]byte, 1))
+		_, err := link.Read(testkit.Within(t, 30*time.Millisecond), make([]byte, 1))
 		if !errors.Is(err, context.DeadlineExceeded) || failure.Of(err) != failure.Timeout {
 			t.Fatalf("read without data: got %v, want a timeout", err)
 		}
@@ -130,54 +112,36 @@ func testDeadline(t *testing.T, link transport.Link) {
 func testCancel(t *testing.T, link transport.Link) {
 	ctx, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(30*time.Millisecond, cancel)
-	if _, err := link.Read(ctx, make([]byte, 1)); !errors.Is(err, context.Canceled) {
-		t.Fatalf("cancelled read: got %v", err)
-	}
+	wantIs(t, last(link.Read(ctx, make([]byte, 1))), context.Canceled, "cancelled read")
 	testEcho(t, link)
 }
 
 func testExpiredContext(t *testing.T, link transport.Link) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := link.Read(ctx, make([]byte, 1)); !errors.Is(err, context.Canceled) {
-		t.Errorf("read: got %v", err)
-	}
-	if err := link.Write(ctx, []byte{1}); !errors.Is(err, context.Canceled) {
-		t.Errorf("write: got %v", err)
-	}
+	wantIs(t, last(link.Read(ctx, make([]byte, 1))), context.Canceled, "read")
+	wantIs(t, link.Write(ctx, []byte{1}), context.Canceled, "write")
 	testEcho(t, link)
 }
 
 func testEmpty(t *testing.T, link transport.Link) {
-	if err := link.Write(soon(t), nil); err != nil {
-		t.Errorf("empty write: %v", err)
-	}
-	if n, err := link.Read(soon(t), nil); n != 0 || err != nil {
-		t.Errorf("empty read: %d, %v", n, err)
-	}
+	must(t, link.Write(soon(t), nil))
+	wantResult(t, 0, "empty read")(link.Read(soon(t), nil))
 	testEcho(t, link)
 }
 
 func testClose(t *testing.T, link transport.Link) {
 	testEcho(t, link)
 	for range 2 {
-		if err := link.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
+		must(t, link.Close())
 	}
-	if _, err := link.Read(soon(t), make([]byte, 1)); !errors.Is(err, transport.ErrClosed) {
-		t.Errorf("read after close: got %v", err)
-	}
-	if err := link.Write(soon(t), []byte{1}); !errors.Is(err, transport.ErrClosed) {
-		t.Errorf("write after close: got %v", err)
-	}
+	wantIs(t, last(link.Read(soon(t), make([]byte, 1))), transport.ErrClosed, "read after close")
+	wantIs(t, link.Write(soon(t), []byte{1}), transport.ErrClosed, "write after close")
 }
 
 func testCloseInterrupts(t *testing.T, link transport.Link) {
 	time.AfterFunc(30*time.Millisecond, func() { link.Close() })
-	if _, err := link.Read(soon(t), make([]byte, 1)); !errors.Is(err, transport.ErrClosed) {
-		t.Errorf("read interrupted by close: got %v", err)
-	}
+	wantIs(t, last(link.Read(soon(t), make([]byte, 1))), transport.ErrClosed, "read interrupted by close")
 }
 
 // Echo sends back what it reads until the link ends, as required of the peer in Run.

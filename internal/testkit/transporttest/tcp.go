@@ -18,11 +18,23 @@ type Listener struct{ *net.TCPListener }
 func Listen(t testing.TB, address string) *Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return &Listener{l.(*net.TCPListener)}
+}
+
+// Refusing returns an address that refuses connections until the test listens there. An open connection keeps its port
+// from others.
+func Refusing(t testing.TB) (address string) {
+	t.Helper()
+	l := Listen(t, "127.0.0.1:0")
+	client, err := net.Dial("tcp", l.Address())
+	must(t, err)
+	open, err := l.TCPListener.Accept()
+	must(t, err)
+	t.Cleanup(func() { _ = errors.Join(client.Close(), open.Close()) })
+	must(t, l.Close())
+	return l.Address()
 }
 
 // Address returns the address and port that it listens on.

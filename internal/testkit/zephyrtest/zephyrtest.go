@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // flashCommand replaces Zephyr's "west flash" on a computer without Zephyr: it accepts the same options, and has two of
@@ -75,15 +77,7 @@ func Build(t testing.TB, usual string, args map[string][]string, config string) 
 	if config != "" {
 		files["the board/support/openocd.cfg"] = config
 	}
-	for name, text := range files {
-		path := filepath.Join(top, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testkit.WriteFiles(t, top, files)
 	return build
 }
 

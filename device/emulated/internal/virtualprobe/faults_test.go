@@ -41,9 +41,7 @@ func TestPowerCut(t *testing.T) {
 		t.Helper()
 		b, err := c.Flash()
 		must(t, err)
-		if !bytes.Equal(slices.Delete(bytes.Clone(b[:len(full)]), at, end), slices.Delete(bytes.Clone(full), at, end)) {
-			t.Fatal("another page has changed")
-		}
+		wantEqual(t, slices.Delete(bytes.Clone(b[:len(full)]), at, end), slices.Delete(bytes.Clone(full), at, end))
 		return b[at:end]
 	}
 	random := drawn.Rand(t, "cuts of power")
@@ -52,16 +50,12 @@ func TestPowerCut(t *testing.T) {
 		seed := random.Uint64()
 		must(t, c.Load(full))
 		c.Break(chipkeeper.Faults{Cut: &chipkeeper.Cut{Erase: true, After: 1, Seed: seed}})
-		if err := nrfDo(t, c, true, at, 0); err != errPowerCut {
-			t.Fatalf("no cut: %v", err)
-		}
+		wantEqual(t, nrfDo(t, c, true, at, 0), errPowerCut, "no cut")
 		first, steady := page(), true
 		for range 7 {
 			b := page()
 			for i, old := range full[at:end] {
-				if b[i]&old != old { // an erase sets bits only
-					t.Fatalf("byte %d became 0x%02x, from 0x%02x", i, b[i], old)
-				}
+				wantEqual(t, b[i]&old, old, i, b[i]) // an erase sets bits only
 			}
 			steady = steady && bytes.Equal(b, first)
 		}
@@ -69,20 +63,14 @@ func TestPowerCut(t *testing.T) {
 			unsteady++
 		}
 		must(t, nrfDo(t, c, true, at, 0))
-		if !bytes.Equal(page(), erasedPage) {
-			t.Error("an erase does not heal it")
-		}
+		wantEqual(t, page(), erasedPage)
 		c.Break(chipkeeper.Faults{Cut: &chipkeeper.Cut{After: 2, Seed: seed}})
 		must(t, nrfDo(t, c, false, at, 0x12345678))
-		if err := nrfDo(t, c, false, at+8, 0); err != errPowerCut {
-			t.Fatalf("no cut: %v", err)
-		}
+		wantEqual(t, nrfDo(t, c, false, at+8, 0), errPowerCut, "no cut")
 		b, want := page(), bytes.Clone(erasedPage)
 		copy(want, []byte{0x78, 0x56, 0x34, 0x12})
 		copy(want[8:12], b[8:])
-		if !bytes.Equal(b, want) {
-			t.Error("more than the one word has changed")
-		}
+		wantEqual(t, b, want)
 	}
 	if unsteady < cuts/2 {
 		t.Errorf("%d of %d pages read differently", unsteady, cuts)
@@ -153,9 +141,7 @@ func TestWait(t *testing.T) {
 	}
 	const ok, wait = ackOK, ackWait
 	want := []ack{ok, ok, ok, ok, wait, wait, wait, ok, ok, ok, wait, wait, wait}
-	if !slices.Equal(acks, want) {
-		t.Errorf("answers %v, want %v", acks, want)
-	}
+	wantEqual(t, acks, want)
 	acks = nil
 	write(false, dpStat, statDebugReq|statSystemReq|statOrunDetect)
 	c.dap.waiting, c.dap.access = 0, 2
@@ -167,9 +153,7 @@ func TestWait(t *testing.T) {
 	write(false, dpAbort, abortOrunClr)
 	c.dap.waits = 0
 	write(true, apDRW, 4)
-	if want := []ack{ok, wait, ackFault, ok, ok}; !slices.Equal(acks, want) {
-		t.Errorf("answers %v, want %v", acks, want)
-	}
+	wantEqual(t, acks, []ack{ok, wait, ackFault, ok, ok})
 	words := make([]uint32, 4)
 	if err := c.core.ReadBlock(0x20000000, words); err != nil || !slices.Equal(words, []uint32{1, 2, 3, 4}) {
 		t.Errorf("written: %v, %v", words, err)
@@ -211,17 +195,14 @@ func TestSecondClient(t *testing.T) {
 	first, err := net.Dial("tcp", "127.0.0.1:"+wire)
 	must(t, err)
 	defer first.Close()
-	_, err = first.Write([]byte("R"))
-	must(t, err)
-	_, err = first.Read(make([]byte, 1))
-	must(t, err)
+	must(t, last(first.Write([]byte("R"))))
+	must(t, last(first.Read(make([]byte, 1))))
 	ask := func() (a remoteAnswer) {
 		t.Helper()
 		conn, err := net.Dial("tcp", "127.0.0.1:"+remote)
 		must(t, err)
 		defer conn.Close()
-		_, err = conn.Write([]byte(`{"id":0,"request":"hello","arguments":[1]}` + "\n"))
-		must(t, err)
+		must(t, last(conn.Write([]byte(`{"id":0,"request":"hello","arguments":[1]}`+"\n"))))
 		must(t, json.NewDecoder(conn).Decode(&a))
 		return a
 	}
@@ -258,8 +239,6 @@ func TestSwappedIdentity(t *testing.T) {
 		}
 		seen[now] = true
 		c.exclusively(func() { c.wear.off = true })
-		if again := id(); again != now {
-			t.Errorf("chip %d had the id %x and has %x", n+1, now, again)
-		}
+		wantEqual(t, id(), now, n+1)
 	}
 }

@@ -55,23 +55,19 @@ func TestKeeper(t *testing.T) {
 	if third.Address.PID == a.Address.PID {
 		t.Error("the keeper did not end on request")
 	}
-	if _, err := chipkeeper.Ask(ctx, dir, chipkeeper.Request{Do: "dance"}); err == nil {
-		t.Error("it dances")
-	}
+	wantError(t, last(chipkeeper.Ask(ctx, dir, chipkeeper.Request{Do: "dance"})), "")
 }
 
 // TestRelativeTMPDIR starts a keeper, which runs in its chip's folder, with a relative folder for temporary files.
 func TestRelativeTMPDIR(t *testing.T) {
 	needs(t, NRF51.Program)
 	dir := filepath.Join(t.TempDir(), "chip")
-	_, err := keepertest.Path() // builds it
-	must(t, err)
+	must(t, last(keepertest.Path())) // builds it
 	t.Chdir(t.TempDir())
 	must(t, os.Mkdir("a folder", 0o755))
 	t.Setenv("TMPDIR", "a folder")
 	ctx := testkit.Context(t)
-	_, err = startKeeper(t, dir)
-	must(t, err)
+	must(t, last(startKeeper(t, dir)))
 	must(t, chipkeeper.Down(ctx, dir))
 }
 
@@ -115,9 +111,7 @@ func emulatorOf(t *testing.T, keeper int) int {
 // A keeper ends 60 s after its last client, not before. Afterwards the chip can be used again.
 func TestKeeperLingers(t *testing.T) {
 	t.Parallel()
-	if chipkeeper.Stays != 60*time.Second {
-		t.Errorf("a keeper stays %v", chipkeeper.Stays)
-	}
+	wantEqual(t, chipkeeper.Stays, 60*time.Second, "a keeper stays")
 	const short = 5 * time.Second // on a slow computer too, the client comes within this time
 	for name, connect := range map[string]func(ctx context.Context, dir string, a chipkeeper.Answer) (io.Closer, error){
 		"probe": func(_ context.Context, _ string, a chipkeeper.Answer) (io.Closer, error) {
@@ -168,7 +162,7 @@ func TestKeeperThatCannotStart(t *testing.T) {
 	t.Parallel()
 	needs(t, NRF51.Program)
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, chipkeeper.FlashFile), make([]byte, nrfBytes+1), 0o644))
+	testkit.WriteFile(t, filepath.Join(dir, chipkeeper.FlashFile), string(make([]byte, nrfBytes+1)))
 	start := time.Now()
 	_, err := startKeeper(t, dir)
 	if err == nil || !strings.Contains(err.Error(), "bytes of flash") || time.Since(start) > 45*time.Second {
@@ -196,9 +190,7 @@ func TestManyUps(t *testing.T) {
 	all.Wait()
 	n := 0
 	pids.Range(func(any, any) bool { n++; return true })
-	if n != 1 {
-		t.Errorf("%d keepers", n)
-	}
+	wantEqual(t, n, 1)
 }
 
 // newKeeper creates a keeper in this process, to test what no client can observe.
@@ -231,9 +223,7 @@ func TestKeeperAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := k.currentState().Chip; n != 5 {
-		t.Errorf("%d swaps", n)
-	}
+	wantEqual(t, k.currentState().Chip, 5)
 }
 
 // Flash that could not be saved is saved later.
@@ -245,25 +235,16 @@ func TestSaveAfterFullDisk(t *testing.T) {
 	k.dir = filepath.Join(good, "not there")
 	want := append(bytes.Repeat([]byte{0x5A}, nrfPage), bytes.Repeat([]byte{0xFF}, nrfBytes-nrfPage)...)
 	must(t, k.chip.Load(want))
-	if err := k.save(); err == nil {
-		t.Fatal("saved nowhere")
-	}
+	wantError(t, k.save(), "")
 	k.dir = good
 	must(t, k.save())
-	if got, err := os.ReadFile(filepath.Join(good, chipkeeper.FlashFile)); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("the flash was forgotten: %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(good, chipkeeper.StateFile)); err != nil {
-		t.Error(err)
-	}
+	wantResult(t, want, "the flash was forgotten")(os.ReadFile(filepath.Join(good, chipkeeper.FlashFile)))
+	must(t, last(os.Stat(filepath.Join(good, chipkeeper.StateFile))))
 }
 
 // TestSerialOf: the probe of a chip has its folder's name, also if another one is stored.
 func TestSerialOf(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "microbit")
-	must(t, os.MkdirAll(dir, 0o755))
-	must(t, os.WriteFile(filepath.Join(dir, chipkeeper.StateFile), []byte(`{"serial": "OTHER-MICROBIT"}`), 0o644))
-	if got := chipkeeper.SerialOf(dir); got != "EMULATED-MICROBIT" {
-		t.Errorf("serial %s", got)
-	}
+	testkit.WriteFile(t, filepath.Join(dir, chipkeeper.StateFile), `{"serial": "OTHER-MICROBIT"}`)
+	wantEqual(t, chipkeeper.SerialOf(dir), "EMULATED-MICROBIT")
 }

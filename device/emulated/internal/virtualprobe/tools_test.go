@@ -14,9 +14,18 @@ import (
 
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 )
 
-var must = testkit.Must
+var (
+	must       = testkit.Must
+	wantIs     = testkit.WantIs
+	needs      = testkit.Need
+	wantError  = testkit.WantError
+	wantEqual  = testkit.WantEqual
+	wantResult = testkit.WantResult
+	last       = testkit.Last
+)
 
 // powerUp starts an emulated chip that the test closes at its end.
 func powerUp(t *testing.T, m Model) *Chip {
@@ -28,13 +37,6 @@ func powerUp(t *testing.T, m Model) *Chip {
 	return c
 }
 
-func needs(t *testing.T, program string) {
-	t.Helper()
-	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("%s is not installed", program)
-	}
-}
-
 func portOf(address string) string {
 	_, port, _ := net.SplitHostPort(address)
 	return port
@@ -43,12 +45,10 @@ func portOf(address string) string {
 // listen serves a front end on a TCP port and returns its number.
 func listen(t *testing.T, serve func(io.ReadWriter) error) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	t.Cleanup(func() { l.Close() })
+	l := transporttest.Listen(t, "127.0.0.1:0")
 	go func() {
 		for {
-			conn, err := l.Accept()
+			conn, err := l.TCPListener.Accept()
 			if err != nil {
 				return
 			}
@@ -56,7 +56,7 @@ func listen(t *testing.T, serve func(io.ReadWriter) error) string {
 			conn.Close()
 		}
 	}()
-	return portOf(l.Addr().String())
+	return portOf(l.Address())
 }
 
 // image returns a firmware that loops, padded so that it fills several pages.
@@ -68,7 +68,7 @@ func image(t *testing.T, size int, seed byte) (string, []byte) {
 	}
 	copy(b, []byte{0x00, 0x40, 0x00, 0x20, 0x09, 0, 0, 0, 0x30, 0xBF, 0xFD, 0xE7}) // stack, entry, wfi, b .-2
 	name := filepath.Join(t.TempDir(), "image.bin")
-	must(t, os.WriteFile(name, b, 0o644))
+	testkit.WriteFile(t, name, string(b))
 	return name, b
 }
 
@@ -114,11 +114,7 @@ func mustHold(t *testing.T, c *Chip, want []byte) {
 	t.Helper()
 	got, err := c.Flash()
 	must(t, err)
-	for i, b := range want {
-		if got[i] != b {
-			t.Fatalf("the flash holds 0x%02x at 0x%x, want 0x%02x", got[i], i, b)
-		}
-	}
+	wantEqual(t, got[:len(want)], want)
 }
 
 const nrfTarget = "target/nrf51.cfg"
@@ -193,5 +189,18 @@ func TestResetLoop(t *testing.T) {
 	defer c.mu.Unlock()
 	if err := c.transfer(); err != nil || !c.core.runs() {
 		t.Errorf("a debugger finds it halted: %v", err)
+	}
+}
+
+// TestHungEmulator: an emulator that takes no bytes ends each request with ErrGone.
+func TestHungEmulator(t *testing.T) {
+	ours, theirs := net.Pipe() // holds no byte
+	defer ours.Close()
+	defer theirs.Close()
+	conn := limitedConn{ours, time.Millisecond}
+	g := &gdbStub{conn: conn, running: true}
+	for _, err := range []error{g.send("c"), g.halt(), newQtest(conn).ReadBlock(0, []uint32{1})} {
+		wantIs(t, err, ErrGone)
+		wantIs(t, err, os.ErrDeadlineExceeded)
 	}
 }
