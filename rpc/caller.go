@@ -47,15 +47,10 @@ func (c *caller) lookup(ctx context.Context, name string) (uint64, error) {
 
 	c.names[uint32(h)] = name
 	// On every firmware, these functions keep their handles until a reset.
-	if isOwn(name) {
+	if strings.HasPrefix(name, "boardsmith.") || name == moduleGetFunction || name == evaluatorFunction {
 		c.handles[name] = h
 	}
 	return h, nil
-}
-
-// isOwn reports whether a name is that of a function of the firmware's own.
-func isOwn(name string) bool {
-	return strings.HasPrefix(name, "boardsmith.") || name == moduleGetFunction || name == evaluatorFunction
 }
 
 // call exchanges the CallFunc in c.request and returns the reply's values, which are valid until the next exchange.

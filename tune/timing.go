@@ -22,9 +22,8 @@ type timing struct {
 
 	module   rpc.Module
 	entry    string
-	check    string        // name of the function for checked calls
-	function rpc.Function  // of that name
-	called   time.Duration // the last call of it took
+	check    string       // name of the function for checked calls
+	function rpc.Function // of that name
 }
 
 // time measures a job whose firmware is on the place. best is the best time so far in seconds; 0: none. A failure that
@@ -197,7 +196,9 @@ func (t *timing) checkAndTime(ctx context.Context) (err error) {
 		t.result.Cut = samples[0] > t.best*t.o.GiveUp
 	}
 	if !t.result.Cut {
-		if samples, err = t.sample(ctx); err != nil {
+		o := rpc.TimeOptions{Number: 1, Repeat: t.o.Samples, MinRepeat: t.o.MinSample}
+		samples, err = t.module.Time(ctx, t.entry, o, t.args.values()...)
+		if err != nil {
 			return err
 		}
 	}
@@ -210,20 +211,6 @@ func (t *timing) checkAndTime(ctx context.Context) (err error) {
 		return err
 	}
 	return t.callOther(ctx, t.args.checkOther)
-}
-
-// sample times the function. Most candidates take a part of a call's limit, which is kept then: another one is sent to
-// the device, and the call's once more after it.
-func (t *timing) sample(ctx context.Context) ([]float64, error) {
-	most := time.Duration(t.o.Samples+1) * 4 * max(t.called, t.o.MinSample)
-	if most < t.o.CallTimeout {
-		limited, cancel := context.WithTimeout(ctx, t.o.CallTimeout)
-		defer cancel()
-		ctx = limited
-	}
-
-	o := rpc.TimeOptions{Number: 1, Repeat: t.o.Samples, MinRepeat: t.o.MinSample}
-	return t.module.Time(ctx, t.entry, o, t.args.values()...)
 }
 
 // callOther calls the function once with the second inputs, then check. Without second inputs it calls the function
@@ -256,9 +243,7 @@ func (t *timing) call(ctx context.Context, second bool) error {
 
 	ctx, cancel := context.WithTimeout(ctx, t.o.CallTimeout)
 	defer cancel()
-	start := time.Now()
 	_, err := t.function.Call(ctx, t.args.values()...)
-	t.called = time.Since(start)
 	return err
 }
 
