@@ -44,7 +44,7 @@ import (
 //	BAUD         bits a second of a serial port [the board file's link.baud]
 //	RESET=1      reset the board through its probe when the link is open
 //	TIMESTAMPS=1 the time before each line
-//	LOG          a file to which each line is appended, with date and time [not written]
+//	LOG          a new file, or an earlier log, to which each line is appended with date and time [not written]
 func Monitor(ctx context.Context) error { return doMonitor(ctx) }
 
 var doMonitor = jobTarget("monitor", "", monitorDevice)
