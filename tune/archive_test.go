@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/tune"
 )
@@ -15,14 +16,10 @@ import (
 // TestArchiveArraysAreAssignedByNameOrOrder assigns arrays to arguments: all by name, or all in order with one for
 // each. Another shape or type is an error.
 func TestArchiveArraysAreAssignedByNameOrOrder(t *testing.T) {
-	a, err := mlf.Open("../internal/testdata/archives/candidates/matmul_03.tar.gz")
-	must(t, err)
-	read := func(name string) []ndarray.Named {
-		all, err := ndarray.ReadNPZ("../internal/testdata/archives/candidates/" + name)
-		must(t, err)
-		return all
-	}
-	in, out := read("matmul.inputs.npz"), read("matmul.outputs.npz") // A and B, C
+	path := mlftest.Path(t, "matmul_03")
+	a, _ := mlftest.Open(t, path)
+	inputs, outputs := mlftest.Arrays(path)
+	in, out := mlftest.Read(t, inputs), mlftest.Read(t, outputs) // A and B, C
 	named := func(names ...string) (all []ndarray.Named) {
 		for i, name := range names {
 			all = append(all, ndarray.Named{Name: name, Array: in[i].Array})
@@ -61,10 +58,8 @@ func TestArchiveArraysAreAssignedByNameOrOrder(t *testing.T) {
 				t.Errorf("%s: argument %d has other data", name, i)
 			}
 		}
-		if (got.Args[2].Want != nil) != (c.want != nil) {
-			t.Errorf("%s: the output is compared: %v", name, got.Args[2].Want != nil)
-		}
+		testkit.Equal(t, name+": output is compared", got.Args[2].Want != nil, c.want != nil)
 	}
-	_, err = tune.CandidateOf("x@flash", a, in, out)
+	_, err := tune.CandidateOf("x@flash", a, in, out)
 	wantError(t, err, failure.Config)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/tarfile"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
@@ -54,18 +55,12 @@ func tvmModules(t *testing.T) map[string][]byte {
 	}
 }
 
-// tarOf packs files, given as name and content in turn.
-func tarOf(t *testing.T, files ...string) []byte {
+// packed packs a module of C.
+func packed(t *testing.T, name, source string) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	for i := 0; i < len(files); i += 2 {
-		must(t, w.WriteHeader(&tar.Header{Name: files[i], Mode: 0o644, Size: int64(len(files[i+1]))}))
-		_, err := w.Write([]byte(files[i+1]))
-		must(t, err)
-	}
-	must(t, w.Close())
-	return b.Bytes()
+	data, err := tarfile.Of([]tarfile.File{{Name: name, Data: []byte(source)}})
+	must(t, err)
+	return data
 }
 
 // A boardOperator is an operator of the modules with its reference.
@@ -130,7 +125,7 @@ func openBoard(t *testing.T, dir, name string, o tune.Options) (serve.Place, *rp
 // load loads a module of C.
 func load(t *testing.T, b serve.Place, source string) rpc.Module {
 	t.Helper()
-	loaded, err := b.Load(t.Context(), tarOf(t, "lib0.c", source))
+	loaded, err := b.Load(t.Context(), packed(t, "lib0.c", source))
 	must(t, err)
 	return loaded
 }
@@ -189,49 +184,44 @@ func runModule(t *testing.T, loaded rpc.Module, o boardOperator) {
 func TestBoard(t *testing.T) {
 	t.Parallel()
 	modules := tvmModules(t)
-	for _, name := range drawn.Of(t, "boards of TVM's modules", []string{"host", "mps2_an386", "qemu_riscv32"}, 1) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b, session := openBoard(t, t.TempDir(), name, tune.Options{})
-			for _, form := range []string{"c", name} {
-				if form == "host" && runtime.GOARCH != "amd64" {
-					t.Logf("the objects of host are for amd64, not %s", runtime.GOARCH)
-					continue
+	onOneOf(t, "boards of TVM's modules", []string{"host", "mps2_an386", "qemu_riscv32"}, func(t *testing.T, name string) {
+		t.Parallel()
+		b, session := openBoard(t, t.TempDir(), name, tune.Options{})
+		for _, form := range []string{"c", name} {
+			if form == "host" && runtime.GOARCH != "amd64" {
+				t.Logf("the objects of host are for amd64, not %s", runtime.GOARCH)
+				continue
+			}
+			for operator, o := range boardOperators {
+				loaded, err := b.Load(t.Context(), modules[operator+"_"+form])
+				must(t, err)
+				if loaded.Session() != session {
+					t.Errorf("%s, %s: another session", operator, form)
 				}
-				for operator, o := range boardOperators {
-					loaded, err := b.Load(t.Context(), modules[operator+"_"+form])
-					must(t, err)
-					if loaded.Session() != session {
-						t.Errorf("%s, %s: another session", operator, form)
-					}
-					runModule(t, loaded, o)
-				}
+				runModule(t, loaded, o)
 			}
-			refuseModules(t, b, modules)
-			failAtLength(t, b)
-			loaded := load(t, b, packedModule)
-			for _, entry := range []string{"main", "default_function", "__tvm_main__"} {
-				expectNumber(t, loaded, entry, 41)
-			}
-			inFlash := load(t, b, largeModule)
-			if inFlash.Session() == session {
-				t.Error("the module does not fit into RAM, but the session is the same")
-			}
-			expectNumber(t, inFlash, "main", 77)
-			expectNumber(t, inFlash, "f", 5)
-			loadModel(t, b)
-			stopModule(t, b)
-		})
-	}
+		}
+		refuseModules(t, b, modules)
+		failAtLength(t, b)
+		loaded := load(t, b, packedModule)
+		for _, entry := range []string{"main", "default_function", "__tvm_main__"} {
+			expectNumber(t, loaded, entry, 41)
+		}
+		inFlash := load(t, b, largeModule)
+		if inFlash.Session() == session {
+			t.Error("the module does not fit into RAM, but the session is the same")
+		}
+		expectNumber(t, inFlash, "main", 77)
+		expectNumber(t, inFlash, "f", 5)
+		loadModel(t, b)
+		stopModule(t, b)
+	})
 }
 
 // loadModel loads an archive as AutoTVM's module loader uploads it.
 func loadModel(t *testing.T, b serve.Place) {
 	t.Helper()
-	archives, err := filepath.Glob(filepath.Join(mlftest.Dir(t), "candidates", "matmul_*.tar.gz"))
-	must(t, err)
-	packed := readFile(t, archives[0])
-	loaded, err := b.Load(t.Context(), packed)
+	loaded, err := b.Load(t.Context(), readFile(t, mlftest.Path(t, "matmul_00")))
 	must(t, err)
 	var args []any
 	var out *rpc.Tensor
@@ -246,12 +236,8 @@ func loadModel(t *testing.T, b serve.Place) {
 	}
 	_, err = function(t, loaded, "__tvm_main__").Call(t.Context(), args...)
 	must(t, err)
-	got, err := out.Array(t.Context())
-	must(t, err)
-	for i, want := range floats(specs[len(specs)-1].Want) {
-		if x := floats(got.Data)[i]; math.Abs(float64(x-want)) > 1e-3*(1+math.Abs(float64(want))) {
-			t.Fatalf("output %d: %v, want %v", i, x, want)
-		}
+	if got, err := out.Array(t.Context()); err != nil || !bytes.Equal(got.Data, specs[len(specs)-1].Want) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
@@ -259,28 +245,26 @@ func loadModel(t *testing.T, b serve.Place) {
 func TestBoardWithoutRAM(t *testing.T) {
 	t.Parallel()
 	modules := tvmModules(t)
-	for _, name := range drawn.Of(t, "firmware", []string{"host", "mps2_an386", "qemu_riscv32"}, 1) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			small := map[string]boards.Options{"": {UploadKiB: 1}}
-			b, _ := openBoard(t, t.TempDir(), name, tune.Options{Memory: small})
-			for _, module := range []string{"conv2d_" + name, "exp_" + name, "conv2d_c"} {
-				if name == "host" && runtime.GOARCH != "amd64" {
-					module = "exp_c" // the objects of host are for amd64
-				}
-				loaded, err := b.Load(t.Context(), modules[module])
-				must(t, err)
-				operator, _, _ := strings.Cut(module, "_")
-				runModule(t, loaded, boardOperators[operator])
-				again, err := b.Load(t.Context(), modules[module])
-				must(t, err)
-				if again.Session() != loaded.Session() {
-					t.Errorf("%s: the same firmware was started again", module)
-				}
+	onOneOf(t, "firmware", []string{"host", "mps2_an386", "qemu_riscv32"}, func(t *testing.T, name string) {
+		t.Parallel()
+		small := map[string]boards.Options{"": {UploadKiB: 1}}
+		b, _ := openBoard(t, t.TempDir(), name, tune.Options{Memory: small})
+		for _, module := range []string{"conv2d_" + name, "exp_" + name, "conv2d_c"} {
+			if name == "host" && runtime.GOARCH != "amd64" {
+				module = "exp_c" // the objects of host are for amd64
 			}
-			expectNumber(t, load(t, b, packedByVariables), "main", 43)
-		})
-	}
+			loaded, err := b.Load(t.Context(), modules[module])
+			must(t, err)
+			operator, _, _ := strings.Cut(module, "_")
+			runModule(t, loaded, boardOperators[operator])
+			again, err := b.Load(t.Context(), modules[module])
+			must(t, err)
+			if again.Session() != loaded.Session() {
+				t.Errorf("%s: the same firmware was started again", module)
+			}
+		}
+		expectNumber(t, load(t, b, packedByVariables), "main", 43)
+	})
 }
 
 // TestFFICandidate measures a candidate with the ABI of TVM 0.21, in RAM and in firmware, and reads it from the run.
@@ -298,16 +282,9 @@ int32_t __tvm_ffi_twice(void* self, void* args, int32_t num_args, void* result) 
 }
 `)
 	result := measured(t, r, c)
-	if result.Failure != nil || result.Tier != tune.RAM {
-		t.Errorf("%+v", result)
-	}
-	confirmed := confirm(t, r, 1)
-	if len(confirmed) != 1 || confirmed[0].Failure != nil || confirmed[0].Tier == tune.RAM {
-		t.Errorf("confirmed: %+v", confirmed)
-	}
-	if abi := stored(t, dir, result).Operators.ABI; abi != mlf.ABITVMFFI {
-		t.Errorf("the stored candidate has ABI %q", abi)
-	}
+	wantTime(t, result, true)
+	confirm(t, r, 1)
+	testkit.Equal(t, "ABI", stored(t, dir, result).Operators.ABI, mlf.ABITVMFFI)
 	c.ID, c.Operators.ABI = "packed", mlf.ABIPacked
 	result = measured(t, r, c)
 	if result.Failure == nil || result.Failure.Class != failure.Link && result.Failure.Class != failure.Compile {
@@ -376,9 +353,9 @@ int32_t __tvm_ffi_f(void* self, void* args, int32_t num_args, void* result) {
 
 func expectNumber(t *testing.T, loaded rpc.Module, entry string, want int64) {
 	t.Helper()
-	if got, err := function(t, loaded, entry).Call(t.Context()); err != nil || got != want {
-		t.Errorf("%s: %v, %v, want %d", entry, got, err, want)
-	}
+	got, err := function(t, loaded, entry).Call(t.Context())
+	must(t, err)
+	testkit.Equal(t, entry, got, any(want))
 }
 
 // failAtLength calls functions with long errors: a text ends after a word.
@@ -399,7 +376,7 @@ func failAtLength(t *testing.T, b serve.Place) {
 func refuseModules(t *testing.T, b serve.Place, modules map[string][]byte) {
 	t.Helper()
 	operator := func(body string) []byte {
-		return tarOf(t, "lib0.c", ffiHead+"int no_such_function(void);\n"+ffiMain(body))
+		return packed(t, "lib0.c", ffiHead+"int no_such_function(void);\n"+ffiMain(body))
 	}
 	for _, c := range []struct {
 		module []byte
@@ -435,9 +412,7 @@ func stopModule(t *testing.T, b serve.Place) {
 		t.Error("a call that does not return has ended without an error")
 	}
 	must(t, b.Release(t.Context()))
-	if after := free(t, b); after != before {
-		t.Errorf("%d bytes of RAM, after Release %d", before, after)
-	}
+	testkit.Equal(t, "bytes of RAM after Release", free(t, b), before)
 	expectFree(t, b)
 }
 
@@ -467,9 +442,7 @@ func TestOperatorsLeaveNoState(t *testing.T) {
 					t.Errorf("the operator changes nothing: %#x", changed)
 				}
 			}
-			if after := call(read); after != before {
-				t.Errorf("the state is %#x, and was %#x", after, before)
-			}
+			testkit.Equal(t, "state", call(read), before)
 		})
 	}
 }
@@ -555,7 +528,7 @@ static void change(void) {
 // restarted within seconds, and has the memory of the client before.
 func TestMuteBoard(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "mute board")
+	dir := t.TempDir() + "/mute board"
 	name := drawn.Of(t, "mute board", []string{"host", "mps2_an386"}, 1)[0]
 	b, s := openBoard(t, dir, name, tune.Options{})
 	_, err := s.Alloc(t.Context(), 1<<14, 8)
@@ -575,7 +548,7 @@ func TestMuteBoard(t *testing.T) {
 // TestSlowBoard: a board whose replies take long is not restarted at the end of a client's use.
 func TestSlowBoard(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "slow board")
+	dir := t.TempDir() + "/slow board"
 	b, _ := openBoard(t, dir, "host", tune.Options{OnEvent: func(e tune.Event) {
 		if e.Err != nil {
 			t.Errorf("%s: %v", e.Text, e.Err)
@@ -622,7 +595,7 @@ func signalled(t *testing.T, dir, program string, signal syscall.Signal) (pids [
 func TestInterruptedLoads(t *testing.T) {
 	t.Parallel()
 	b, _ := openBoard(t, t.TempDir(), "host", tune.Options{})
-	modules := [][]byte{tarOf(t, "lib0.c", packedModule), tarOf(t, "lib1.c", packedModule)}
+	modules := [][]byte{packed(t, "lib0.c", packedModule), packed(t, "lib1.c", packedModule)}
 	for _, m := range modules { // later loads link nothing
 		_, err := b.Load(t.Context(), m)
 		must(t, err)
@@ -641,9 +614,7 @@ func TestInterruptedLoads(t *testing.T) {
 		}
 		cancel()
 		must(t, b.Release(t.Context()))
-		if left := free(t, b); left != all {
-			t.Fatalf("%d bytes of RAM are free after Release, instead of %d", left, all)
-		}
+		testkit.Equal(t, "bytes of RAM after Release", free(t, b), all)
 	}
 	expectFree(t, b)
 }

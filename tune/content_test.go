@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -32,14 +31,12 @@ func counting(id string, n int) tune.Candidate {
 // TestResultBelongsToContent measures contents under changing IDs, also in a continued run, and in a folder whose name
 // has a space.
 func TestResultBelongsToContent(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a run")
+	dir := t.TempDir() + "/a run"
 	r := openedIn(t, dir, tune.Options{}, "host")
 	measure := func(c tune.Candidate) tune.Result {
 		t.Helper()
 		result := measured(t, r, c)
-		if result.ID != c.ID {
-			t.Errorf("the result of %s is of %s", c.ID, result.ID)
-		}
+		testkit.Equal(t, "ID", result.ID, c.ID)
 		return result
 	}
 	crash := operator("x", "*(volatile int*)0 = 1; "+right)
@@ -59,10 +56,8 @@ func TestResultBelongsToContent(t *testing.T) {
 		t.Errorf("the second: %+v, the fault: %+v", second, fault)
 	}
 	must(t, r.Close())
-	before := results(t, r)
-	if len(before) != 3 {
-		t.Errorf("%d results, want x, y and z", len(before))
-	}
+	before := results(t, dir)
+	testkit.Equal(t, "results, of x, y and z", len(before), 3)
 	for _, is := range before {
 		if is.Content != first.Content || *is.Time != *first.Time {
 			t.Errorf("%s: %+v", is.ID, is)
@@ -107,7 +102,7 @@ func faulty(t *testing.T) (open func(dir string, o tune.Options) *tune.Run, comp
 	t.Helper()
 	cc, err := exec.LookPath("cc")
 	must(t, err)
-	bin := filepath.Join(t.TempDir(), "a bin")
+	bin := t.TempDir() + "/a bin"
 	must(t, os.MkdirAll(bin, 0o755))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	shelf := boardstest.Shelf(t, map[string]string{"faulty.json": processBoard("faulty-cc", 4096)})
@@ -115,7 +110,7 @@ func faulty(t *testing.T) (open func(dir string, o tune.Options) *tune.Run, comp
 	compiler = func(version, then string) {
 		script := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in\n*' --version '*) echo %q; exit 0;;\n*' -c '*) %s;;\nesac\n"+
 			"exec %s \"$@\"\n", version, then, cc)
-		testkit.WriteProgram(t, filepath.Join(bin, "faulty-cc"), script)
+		testkit.WriteProgram(t, bin+"/faulty-cc", script)
 	}
 	return func(dir string, o tune.Options) *tune.Run {
 		o.Builder = &project.Builder{Host: device.Host{Path: []string{shelf}, Cache: kept}}
@@ -155,9 +150,7 @@ func TestCompilersHaveRankingsOfTheirOwn(t *testing.T) {
 	if a, b := all["bothonecc 1.0"], all["bothtwocc 2.0"]; a.Content == b.Content || a.Finished.Equal(b.Finished) {
 		t.Errorf("with another compiler: %+v", b)
 	}
-	kept, err := tune.ReadResults(dir)
-	must(t, err)
-	rankings := tune.Rank(kept)
+	rankings := tune.Rank(results(t, dir))
 	if len(rankings) != 2 || len(rankings[0].Results) != 1 || !strings.Contains(rankings[0].Conditions, "onecc 1.0") ||
 		!strings.Contains(rankings[1].Conditions, "twocc 2.0") {
 		t.Errorf("%d rankings: %+v", len(rankings), rankings)
@@ -190,7 +183,7 @@ func TestFirmwareBelongsToContent(t *testing.T) {
 // TestEmptyRunFixesNoSettings opens a folder with other options after a run without results.
 func TestEmptyRunFixesNoSettings(t *testing.T) {
 	open, compiler := faulty(t)
-	dir := filepath.Join(t.TempDir(), "a run")
+	dir := t.TempDir() + "/a run"
 	compiler("onecc 1.0", ":")
 	wantError(t, refused(t, dir, tune.Options{Template: "no such template"}, "host"), failure.Config)
 	large := tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 32, ArenaKiB: 512}}}
@@ -206,11 +199,11 @@ func TestEmptyRunFixesNoSettings(t *testing.T) {
 func TestCandidateIncludesItsOwnFilesOnly(t *testing.T) {
 	open, compiler := faulty(t)
 	compiler("cc 1.0", ":")
-	outside := filepath.Join(t.TempDir(), "a folder")
-	header := filepath.Join(outside, "n.h")
+	outside := t.TempDir() + "/a folder"
+	header := outside + "/n.h"
 	writeFile(t, header, "#define N 2\n")
-	writeFile(t, filepath.Join(outside, "n.s"), ".globl n\n")
-	writeFile(t, filepath.Join(outside, "flags"), "-DN=2\n")
+	writeFile(t, outside+"/n.s", ".globl n\n")
+	writeFile(t, outside+"/flags", "-DN=2\n")
 	r := open(t.TempDir(), tune.Options{})
 	for name, c := range map[string]struct {
 		include string
@@ -221,9 +214,9 @@ func TestCandidateIncludesItsOwnFilesOnly(t *testing.T) {
 		"folder":       {include: `#include "n.h"`, flags: []string{"-I" + outside}},
 		"system":       {include: `#include <n.h>`, flags: []string{"-isystem", outside}},
 		"forced":       {flags: []string{"-include", header}},
-		"flags' file":  {flags: []string{"@" + filepath.Join(outside, "flags")}},
+		"flags' file":  {flags: []string{"@" + outside + "/flags"}},
 		"beside":       {include: `#include <` + strings.Repeat("../", 20) + header + `>`},
-		"assembler":    {include: `__asm__(".include \"` + filepath.Join(outside, "n.s") + `\"");` + "\nenum { N = 2 };"},
+		"assembler":    {include: `__asm__(".include \"` + outside + "/n.s" + `\"");` + "\nenum { N = 2 };"},
 		"preprocessor": {include: `#include <n.h>`, flags: []string{"-Wp,-isystem," + outside}},
 		"output":       {include: "enum { N = 2 };", flags: []string{"-o" + header}},
 		"list":         {include: "enum { N = 2 };", flags: []string{"-MF", header}},
@@ -236,19 +229,17 @@ func TestCandidateIncludesItsOwnFilesOnly(t *testing.T) {
 			"-DN=(int) /* two */ 2,0", "-Ofast", "-O2", "-fno-inline", "--param=max-unroll-times=4", "-mtune=generic",
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			candidate := operator(name, "for (int i = 0; i < 4; i++) out[i] = in[i] * N;")
-			files := candidate.Operators.Files
-			files[0].Data = append([]byte(c.include+"\n"), files[0].Data...)
-			if c.own {
-				candidate.Operators.Files = append(files, mlf.File{Name: "sub dir/n.h", Data: []byte("#define N 2\n")})
-			}
-			candidate.Operators.Flags = c.flags
-			if result := measured(t, r, candidate); c.own {
-				wantFailure(t, result, "")
-			} else {
-				wantFailure(t, result, failure.Config, "operators")
-			}
-		})
+		candidate := operator(name, "for (int i = 0; i < 4; i++) out[i] = in[i] * N;")
+		files := candidate.Operators.Files
+		files[0].Data = append([]byte(c.include+"\n"), files[0].Data...)
+		if c.own {
+			candidate.Operators.Files = append(files, mlf.File{Name: "sub dir/n.h", Data: []byte("#define N 2\n")})
+		}
+		candidate.Operators.Flags = c.flags
+		if result := measured(t, r, candidate); c.own {
+			wantFailure(t, result, "")
+		} else {
+			wantFailure(t, result, failure.Config, "operators")
+		}
 	}
 }

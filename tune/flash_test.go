@@ -3,11 +3,9 @@
 package tune_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"os/exec"
@@ -67,11 +65,7 @@ func wantFailure(t *testing.T, r tune.Result, class failure.Class, texts ...stri
 	if f.Class != class || f.Blame != tune.BlameCandidate {
 		t.Errorf("%s: %+v, want %s", r.ID, f, class)
 	}
-	for _, text := range texts {
-		if !strings.Contains(f.Message, text) {
-			t.Errorf("%s: %s lacks %q", r.ID, f.Message, text)
-		}
-	}
+	testkit.WantText(t, r.ID+": "+f.Message, texts...)
 }
 
 // measureAll measures candidates at once and returns the results as they arrive.
@@ -84,11 +78,27 @@ func measureAll(t *testing.T, r *tune.Run, cs []tune.Candidate) (all []tune.Resu
 	return all
 }
 
-// confirm confirms the n fastest candidates.
+// wantTime reports a result that has no time, or is of the other tier.
+func wantTime(t *testing.T, r tune.Result, inRAM bool) {
+	t.Helper()
+	wantFailure(t, r, "")
+	if (r.Tier == tune.RAM) != inRAM {
+		t.Errorf("%s: %s, %s", r.ID, r.Tier, r.Reason)
+	}
+}
+
+// confirm confirms the n fastest candidates of each kind of board: all have times in firmware.
 func confirm(t *testing.T, r *tune.Run, n int) []tune.Result {
 	t.Helper()
 	all, err := r.Confirm(t.Context(), n)
 	must(t, err)
+	if len(all) != n*len(r.Kinds()) {
+		t.Fatalf("%d confirmed, want %d of each kind: %+v", len(all), n, all)
+	}
+	for _, result := range all {
+		wantTime(t, result, false)
+		testkit.Equal(t, "ID", result.ID, result.Confirms+"@flash")
+	}
 	return all
 }
 
@@ -112,7 +122,7 @@ func on(beginning string, handle func(tune.Event)) func(tune.Event) {
 // record returns the file of a run's results.
 func record(t *testing.T, dir string) string {
 	t.Helper()
-	return string(readFile(t, filepath.Join(dir, "results.jsonl")))
+	return string(readFile(t, dir+"/results.jsonl"))
 }
 
 // desk returns a desk with emulated chips of its own, which end with the test.
@@ -127,28 +137,6 @@ func desk(t testing.TB) *device.Desk {
 		must(t, err)
 	})
 	return d
-}
-
-// TestFirmwareIsPlaced checks the firmware of a run with a placement. A placement of operators is an error.
-func TestFirmwareIsPlaced(t *testing.T) {
-	r, dir := opened(t, tune.Options{Memory: map[string]boards.Options{"": {Place: "packet=psram"}}}, "mps2_an385")
-	measured(t, r, operator("one", right))
-	must(t, r.Close())
-	found := false
-	must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Base(path) != "memory.h" {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		found = found || strings.Contains(string(text), "#define BOARDSMITH_IN_PACKET psram\n")
-		return err
-	}))
-	if !found {
-		t.Error("the firmware's packet buffer is not placed")
-	}
-	operators := tune.Options{Memory: map[string]boards.Options{"": {Place: "operators=psram,packet=psram"}}}
-	wantError(t, refused(t, t.TempDir(), operators, "mps2_an385"), failure.Config, "operators cannot be placed")
-	wantError(t, refused(t, dir, tune.Options{}, "mps2_an385"), failure.Config, `options "place=packet=psram", not ""`)
 }
 
 // large returns a candidate with a table of so many bytes, which makes it too large for a window of 4 KiB.
@@ -174,10 +162,12 @@ func TestLargeCandidatesShareFirmware(t *testing.T) {
 			if fits {
 				reason = "it fits: "
 			}
-			if (result.Tier == tune.RAM) != fits || !strings.Contains(result.Reason, reason) {
-				t.Errorf("%s: %s, %s", result.ID, result.Tier, result.Reason)
+			testkit.WantText(t, result.Reason, reason)
+			if result.ID == "wrong" {
+				wantFailure(t, result, failure.WrongAnswer)
+			} else {
+				wantTime(t, result, fits)
 			}
-			wantFailure(t, result, map[string]failure.Class{"wrong": failure.WrongAnswer}[result.ID])
 		}
 		if len(images) != 1 || !strings.Contains(images[0], "3 candidates") {
 			t.Errorf("firmware was built: %q", images)
@@ -205,28 +195,13 @@ func TestConfirmUsesOneImage(t *testing.T) {
 		cs := matmuls(t)[:6]
 		measureAll(t, r, cs)
 		for range 2 { // the second time costs nothing
-			confirmed := confirm(t, r, 4)
-			if len(confirmed) != 4 || images != 1 {
-				t.Fatalf("%d confirmed, by %d images", len(confirmed), images)
-			}
-			for i, c := range confirmed {
-				if c.Time == nil || c.Tier == tune.RAM || c.ID != c.Confirms+"@flash" {
-					t.Errorf("%d: %+v", i, c)
-				}
-			}
+			confirm(t, r, 4)
+			testkit.Equal(t, "images", images, 1)
 		}
-		all, err := tune.ReadResults(dir)
-		must(t, err)
-		if len(all) != 10 {
-			t.Errorf("%d results", len(all))
-		}
-		rho, pairs := tune.Correlation(all, board)
-		if pairs != 4 || rho < -1 || rho > 1 {
-			t.Fatalf("%v of %d pairs", rho, pairs)
-		}
-		if board != "host" && rho < 0.5 {
-			t.Errorf("instructions of an emulator have another order in flash: %v", rho)
-		}
+		all := results(t, dir)
+		testkit.Equal(t, "results", len(all), 10)
+		_, pairs := tune.Correlation(all, board)
+		testkit.Equal(t, "pairs", pairs, 4)
 	})
 }
 
@@ -246,9 +221,7 @@ func TestFlashArgumentsShareFirmware(t *testing.T) {
 			}
 			images[result.Image] = true
 		}
-		if len(images) != 2 {
-			t.Errorf("images %v", images)
-		}
+		testkit.Equal(t, "images", len(images), 2)
 	})
 }
 
@@ -287,12 +260,6 @@ func TestSlowCandidateIsCut(t *testing.T) {
 	}
 }
 
-func compact(text []byte) []byte {
-	var b bytes.Buffer
-	_ = json.Compact(&b, text) // it is the test's own
-	return b.Bytes()
-}
-
 // stored returns the candidate of a result as its run keeps it.
 func stored(t *testing.T, dir string, r tune.Result) tune.Candidate {
 	t.Helper()
@@ -311,15 +278,14 @@ func TestReadCandidateReturnsMeasuredOne(t *testing.T) {
 		Data: []byte{},
 	})
 	result := measured(t, r, c)
-	is := stored(t, dir, result)
-	if is.Entry != c.Entry || is.Kind != "host" || !slices.Equal(is.Operators.Flags, c.Operators.Flags) ||
-		len(is.Args) != 3 ||
-		!bytes.Equal(is.Operators.Files[0].Data, c.Operators.Files[0].Data) ||
-		!bytes.Equal(is.Args[1].Want, c.Args[1].Want) ||
-		is.Args[1].RelTol != 0.5 || is.Args[1].Data != nil || is.Args[2].Data == nil ||
-		!bytes.Equal(compact(is.Record), compact(c.Record)) {
-		t.Errorf("%+v, want %+v", is, c)
+	c.Kind = "host"
+	var texts []string
+	for _, candidate := range []tune.Candidate{stored(t, dir, result), c} {
+		text, err := json.Marshal(candidate)
+		must(t, err)
+		texts = append(texts, string(text))
 	}
+	testkit.Equal(t, "candidate", texts[0], texts[1])
 	_, err := tune.ReadCandidate(dir, tune.Result{ID: "two", Content: "another"})
 	wantError(t, err, failure.Config)
 	_, err = tune.ReadCandidate(t.TempDir(), result)
@@ -357,9 +323,6 @@ func TestSameTimeInFlash(t *testing.T) {
 		was := measured(t, r, operator("clears",
 			"static char all[4000]; __builtin_memset(all, in[0], sizeof all - in[1]); if (all[7] == 1) {"+right+"}"))
 		is := confirm(t, r, 1)
-		if was.Time == nil || len(is) != 1 || is[0].Time == nil {
-			t.Fatalf("%+v, %+v", was.Failure, is)
-		}
 		if a, b := was.Time.Median, is[0].Time.Median; math.Abs(a-b) > 0.01*a {
 			t.Errorf("%g s in RAM, %g s in flash", a, b)
 		}
@@ -373,11 +336,8 @@ func TestClang(t *testing.T) {
 		t.Skip(err)
 	}
 	dir := t.TempDir()
-	must(t, os.Symlink(clang, filepath.Join(dir, "cc")))
+	must(t, os.Symlink(clang, dir+"/cc"))
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	r, _ := opened(t, tune.Options{Samples: 1}, "host")
-	result := measured(t, r, operator("one", right))
-	if result.Failure != nil || result.Tier != tune.RAM {
-		t.Errorf("%+v, %+v", result, result.Failure)
-	}
+	wantTime(t, measured(t, r, operator("one", right)), true)
 }

@@ -2,16 +2,13 @@ package tune_test
 
 import (
 	"bytes"
-	"os"
+	"fmt"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
@@ -45,15 +42,12 @@ func TestFunc(t *testing.T) {
 // TestFuncUndeclared checks that a file which only mentions the function does not compile: a float would be passed as a
 // double.
 func TestFuncUndeclared(t *testing.T) {
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip(err)
-	}
+	testkit.Need(t, "cc")
 	for text, ok := range map[string]bool{"static void scale(float f) { (void)f; }": true, "// scale has one": false} {
 		c := tune.Func("one", "scale", []mlf.File{{Name: "a.c", Data: []byte(text)}}, tune.ArgOf(float32(2)))
-		file := filepath.Join(t.TempDir(), "a.c")
-		testkit.Must(t, os.WriteFile(file, c.Operators.Files[0].Data, 0o644))
-		out, err := exec.CommandContext(t.Context(), cc, "-std=gnu11", "-Wno-error=implicit-function-declaration",
+		file := t.TempDir() + "/a.c"
+		writeFile(t, file, string(c.Operators.Files[0].Data))
+		out, err := exec.CommandContext(t.Context(), "cc", "-std=gnu11", "-Wno-error=implicit-function-declaration",
 			"-fsyntax-only", "-I../crt/include", file).CombinedOutput()
 		if (err == nil) != ok {
 			t.Errorf("%s: %v\n%s", text, err, out)
@@ -62,23 +56,14 @@ func TestFuncUndeclared(t *testing.T) {
 }
 
 func TestArgOf(t *testing.T) {
-	for _, c := range []struct {
-		arg   tune.Arg
-		dtype string
-		shape []int64
-		data  []byte
-	}{
-		{tune.ArgOf([]int16{1, -2}), "int16", []int64{2}, []byte{1, 0, 0xfe, 0xff}},
-		{tune.ArgOf([]uint8{1, 2}, 2, 1), "uint8", []int64{2, 1}, []byte{1, 2}},
-		{tune.ArgOf([]float64{}), "float64", []int64{0}, []byte{}},
-		{tune.ArgOf(float32(1)), "float32", nil, []byte{0, 0, 0x80, 0x3f}},
+	for want, arg := range map[string]tune.Arg{
+		"int16 [2] [1 0 254 255]": tune.ArgOf([]int16{1, -2}),
+		"uint8 [2 1] [1 2]":       tune.ArgOf([]uint8{1, 2}, 2, 1),
+		"float64 [0] []":          tune.ArgOf([]float64{}),
+		"float32 [] [0 0 128 63]": tune.ArgOf(float32(1)),
 	} {
-		d, err := ndarray.ParseDType(c.dtype)
-		testkit.Must(t, err)
-		if c.arg.DType != d || !slices.Equal(c.arg.Shape, c.shape) || !bytes.Equal(c.arg.Data, c.data) {
-			t.Errorf("%+v, want %s %v %v", c.arg, c.dtype, c.shape, c.data)
-		}
-		if e := c.arg.Expected(); e.Data != nil || !bytes.Equal(e.Want, c.data) {
+		testkit.Equal(t, "argument", fmt.Sprint(arg.DType, arg.Shape, arg.Data), want)
+		if e := arg.Expected(); e.Data != nil || !bytes.Equal(e.Want, arg.Data) {
 			t.Errorf("%+v", e)
 		}
 	}

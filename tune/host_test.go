@@ -4,7 +4,6 @@ package tune_test
 
 import (
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,7 +16,7 @@ import (
 // one.
 func TestHostFaultIsNotStored(t *testing.T) {
 	open, compiler := faulty(t)
-	dir := filepath.Join(t.TempDir(), "a run")
+	dir := t.TempDir() + "/a run"
 	compiler("cc 1.0", ":")
 	r := open(dir, tune.Options{})
 	for id, then := range map[string]string{
@@ -31,20 +30,18 @@ func TestHostFaultIsNotStored(t *testing.T) {
 		"cache":              `echo "ccache: error: Failed to create temporary file: Permission denied" >&2; exit 1`,
 		"license":            `echo "license server unreachable" >&2; exit 255`,
 	} {
-		t.Run(id, func(t *testing.T) {
-			compiler("cc 1.0", then)
-			c := operator(id, right+" /* "+id+" */")
-			f := measured(t, r, c).Failure
-			if f == nil || f.Class != failure.Host && f.Class != failure.ToolMissing || f.Blame != tune.BlameHost || !f.Retry {
-				t.Fatalf("%s: %+v", id, f)
-			}
-			compiler("cc 1.0", ":")
-			if id == "killed" {
-				must(t, r.Close())
-				r = open(dir, tune.Options{})
-			}
-			wantFailure(t, measured(t, r, c), "")
-		})
+		compiler("cc 1.0", then)
+		c := operator(id, right+" /* "+id+" */")
+		f := measured(t, r, c).Failure
+		if f == nil || f.Class != failure.Host && f.Class != failure.ToolMissing || f.Blame != tune.BlameHost || !f.Retry {
+			t.Fatalf("%s: %+v", id, f)
+		}
+		compiler("cc 1.0", ":")
+		if id == "killed" {
+			must(t, r.Close())
+			r = open(dir, tune.Options{})
+		}
+		wantFailure(t, measured(t, r, c), "")
 	}
 	compiler("cc 1.0", `test -e "`+dir+`/once" || { touch "`+dir+`/once"; kill -KILL $$; }`)
 	wantFailure(t, measured(t, r, operator("killed once", right+" /* once */")), "")
@@ -79,16 +76,15 @@ func TestRepeatedCompilerCrashBlamesCandidate(t *testing.T) {
 		{"broken, no word of code, deep", `exit 1`, tune.BlameHost},
 		{"killed each time, deep", `grep -q deep ./*.c && kill -KILL $$`, tune.BlameHost},
 	} {
-		t.Run(c.id, func(t *testing.T) {
-			compiler("cc 1.0", c.then)
-			f := measured(t, r, operator(c.id, right+" /* "+c.id+" */")).Failure
-			if f == nil || f.Blame != c.blame || f.Retry != (c.blame == tune.BlameHost) {
-				t.Errorf("%s: %+v", c.id, f)
-			}
-		})
+		compiler("cc 1.0", c.then)
+		f := measured(t, r, operator(c.id, right+" /* "+c.id+" */")).Failure
+		if f == nil || f.Blame != c.blame || f.Retry != (c.blame == tune.BlameHost) {
+			t.Errorf("%s: %+v", c.id, f)
+		}
 	}
 	must(t, r.Close())
-	kept := results(t, r)
+	kept, err := r.Results()
+	must(t, err)
 	if len(kept) != 3 || kept[0].Failure.Class != failure.Compile {
 		t.Errorf("kept %+v", kept)
 	}
@@ -98,7 +94,7 @@ func TestRepeatedCompilerCrashBlamesCandidate(t *testing.T) {
 func TestRetryMeasuresStoredFailureOnce(t *testing.T) {
 	open, compiler := faulty(t)
 	dir := t.TempDir()
-	log := filepath.Join(dir, "compiled")
+	log := dir + "/compiled"
 	const broken = `; echo "twice.c:1:1: error: broken" >&2; exit 1`
 	note := `echo x >>"` + log + `"`
 	compiler("cc 1.0", ":")
@@ -114,14 +110,10 @@ func TestRetryMeasuresStoredFailureOnce(t *testing.T) {
 		r = open(dir, o)
 		compiler("cc 1.0", note+broken)
 	}
-	if text := string(readFile(t, log)); text != "x\n" {
-		t.Errorf("compiled %q, want once", text)
-	}
+	testkit.Equal(t, "compiled once", string(readFile(t, log)), "x\n")
 	for range 2 { // of the run that was opened with Retry
 		measured(t, r, c)
 	}
 	must(t, r.Close())
-	if text := string(readFile(t, log)); text != "x\nx\n" {
-		t.Errorf("compiled %q, want twice", text)
-	}
+	testkit.Equal(t, "compiled twice", string(readFile(t, log)), "x\nx\n")
 }

@@ -5,11 +5,11 @@ package tune_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
@@ -22,10 +22,8 @@ func switched(id, file, statement string) tune.Candidate {
 // byID returns the results in a run's folder by ID.
 func byID(t *testing.T, dir string) map[string]tune.Result {
 	t.Helper()
-	all, err := tune.ReadResults(dir)
-	must(t, err)
 	of := map[string]tune.Result{}
-	for _, r := range all {
+	for _, r := range results(t, dir) {
 		of[r.ID] = r
 	}
 	return of
@@ -34,7 +32,7 @@ func byID(t *testing.T, dir string) map[string]tune.Result {
 // TestLabelsFollowContent checks that each ID of a content, and each candidate with its bytes, has the newest result:
 // after a run was killed before the reference confirmed the time, and after a retried failure.
 func TestLabelsFollowContent(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
+	file := t.TempDir() + "/file"
 	writeFile(t, file, "")
 	reference := operator("reference", right)
 	twin := func(id string, c tune.Candidate) tune.Candidate { // other content, equal bytes
@@ -58,7 +56,7 @@ func TestLabelsFollowContent(t *testing.T) {
 			t.Errorf("%s: %+v", c.ID, result.Failure)
 		}
 	}
-	killed := filepath.Join(t.TempDir(), "a killed run")
+	killed := t.TempDir() + "/a killed run"
 	must(t, os.CopyFS(killed, os.DirFS(dir))) // nothing is confirmed yet
 	must(t, os.Remove(file))
 
@@ -70,9 +68,7 @@ func TestLabelsFollowContent(t *testing.T) {
 	}
 	must(t, r.Close())
 	after := byID(t, killed)
-	if len(after) != len(all) {
-		t.Errorf("%d results", len(after))
-	}
+	testkit.Equal(t, "results", len(after), len(all))
 	for i, c := range all {
 		root := all[i/3*3].ID
 		is, was := after[c.ID], before[c.ID]
@@ -86,32 +82,31 @@ func TestLabelsFollowContent(t *testing.T) {
 		if was.Time != nil && *was.Time == *is.Time {
 			t.Errorf("%s has the time that nothing confirmed", c.ID)
 		}
-		if same := map[bool]string{true: "", false: root}[c.ID == root]; is.SameAs != same {
-			t.Errorf("%s is the same as %q, want %q", c.ID, is.SameAs, same)
-		}
+		testkit.Equal(t, c.ID+" is the same as", is.SameAs, map[bool]string{true: "", false: root}[c.ID == root])
 		if is.Content != now[c.ID].Content || is.Content != was.Content {
 			t.Errorf("%s has content %s", c.ID, is.Content)
 		}
 	}
 }
 
-// TestTwinIsConfirmedAfterLeaveOut leaves out the candidate with which another one shares its measurement.
+// TestTwinIsConfirmedAfterLeaveOut leaves out the candidate with which another one shares its measurement, and then
+// gives the other one's ID to another content, which is confirmed in its place.
 func TestTwinIsConfirmedAfterLeaveOut(t *testing.T) {
 	r, dir := opened(t, tune.Options{}, "host")
 	first, twin := operator("a", right), operator("b", right+" /* the same bytes */")
 	measured(t, r, first)
 	measured(t, r, twin)
-	if same := byID(t, dir)["b"].SameAs; same != "a" {
-		t.Errorf("b is the same as %q", same)
-	}
+	testkit.Equal(t, "what b is the same as", byID(t, dir)["b"].SameAs, "a")
 	must(t, r.Close())
 	r = openedIn(t, dir, tune.Options{}, "host")
 	must(t, r.LeaveOut(func(c tune.Candidate) bool { return c.ID == "a" }))
 	measured(t, r, twin)
 	confirmed := confirm(t, r, 1)
+	measured(t, r, operator("b", right+"volatile int k = 1; (void)k;"))
+	second := confirm(t, r, 1)
 	must(t, r.Close())
-	if len(confirmed) != 1 || confirmed[0].Confirms != "b" {
-		t.Errorf("confirmed %+v", confirmed)
+	if confirmed[0].Confirms != "b" || second[0].Content == confirmed[0].Content {
+		t.Errorf("confirmed %+v, then %+v", confirmed, second)
 	}
 	if left := byID(t, dir); len(left) != 2 || left["b"].SameAs != "" || left["b@flash"].Failure != nil {
 		t.Errorf("%+v", left)
@@ -121,7 +116,7 @@ func TestTwinIsConfirmedAfterLeaveOut(t *testing.T) {
 // TestLabelBelongsToKind measures candidates of the same ID on two kinds of board, one after the other in one folder
 // and then in one run.
 func TestLabelBelongsToKind(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "one folder")
+	dir := t.TempDir() + "/one folder"
 	kinds := []string{"host", "mps2_an385"}
 	for _, opened := range [][]string{{"host"}, {"mps2_an385"}, kinds} {
 		r := openedIn(t, dir, tune.Options{}, opened...)
@@ -138,19 +133,16 @@ func TestLabelBelongsToKind(t *testing.T) {
 		must(t, r.Close())
 	}
 
-	all, err := tune.ReadResults(dir)
-	must(t, err)
+	all := results(t, dir)
 	// two lines have settings
 	if n := strings.Count(record(t, dir), "\n"); len(all) != 4 || len(tune.Rank(all)) != 2 || n != 6 {
 		t.Errorf("%d results in %d rankings, %d lines", len(all), len(tune.Rank(all)), n)
 	}
 	for _, result := range all {
-		if kind := stored(t, dir, result).Kind; kind != result.Kind {
-			t.Errorf("%s on %s is read of %s", result.ID, result.Kind, kind)
-		}
+		testkit.Equal(t, result.ID, stored(t, dir, result).Kind, result.Kind)
 	}
 
-	_, _, err = tune.Reproduce(t.Context(), dir, "one", desk(t), "", tune.Options{})
+	_, _, err := tune.Reproduce(t.Context(), dir, "one", desk(t), "", tune.Options{})
 	wantError(t, err, failure.Config, "boards host and mps2_an385")
 	was, is, err := tune.Reproduce(t.Context(), dir, "on…", desk(t), "mps2_an385", tune.Options{})
 	if err != nil || was.Kind != "mps2_an385" || is.Time == nil || *is.Time != *was.Time {
@@ -160,7 +152,5 @@ func TestLabelBelongsToKind(t *testing.T) {
 	r := openedIn(t, dir, tune.Options{}, kinds...)
 	must(t, r.LeaveOut(func(c tune.Candidate) bool { return c.ID == "one" && c.Kind == "host" }))
 	must(t, r.Close())
-	if all, err = tune.ReadResults(dir); err != nil || len(all) != 3 {
-		t.Errorf("%d results without one: %v", len(all), err)
-	}
+	testkit.Equal(t, "results without one", len(results(t, dir)), 3)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/tune"
@@ -21,23 +22,17 @@ import (
 func TestSmallBoardsNeedNoOptions(t *testing.T) {
 	onOneOf(t, "small boards", []string{"microbit", "sifive_e", "stm32vldiscovery"}, func(t *testing.T, board string) {
 		r, _ := opened(t, tune.Options{}, board)
-		good, tier := matmuls(t)[:4], tune.RAM
-		if board == "stm32vldiscovery" {
-			good, tier = goods(3), tune.Image
+		good, inRAM := matmuls(t)[:4], board != "stm32vldiscovery"
+		if !inRAM {
+			good = goods(3)
 			wantFailure(t, measured(t, r, matmuls(t)[0]), failure.DoesNotFit,
 				"; the arena has 3 KiB, and cannot have more: an arena of 4 KiB fits with stack_bytes=")
 		}
 		for _, result := range measureAll(t, r, good) {
-			if result.Failure != nil || result.Tier != tier {
-				t.Errorf("%s: %s, %+v", result.ID, result.Tier, result.Failure)
-			}
+			wantTime(t, result, inRAM)
 		}
-		if tier != tune.RAM {
-			return
-		}
-		confirmed := confirm(t, r, 1)
-		if len(confirmed) != 1 || confirmed[0].Failure != nil || confirmed[0].Tier == tune.RAM {
-			t.Errorf("confirmed %+v", confirmed)
+		if inRAM {
+			confirm(t, r, 1)
 		}
 	})
 }
@@ -69,14 +64,9 @@ func TestArenaGrows(t *testing.T) {
 			built = append(built, e.Text)
 		})}, board)
 		for _, c := range candidates() {
-			result := measured(t, r, c)
-			if result.Failure != nil || result.Tier != tune.RAM {
-				t.Errorf("%s: %s, %+v", result.ID, result.Tier, result.Failure)
-			}
+			wantTime(t, measured(t, r, c), true)
 		}
-		if len(built) != 1 {
-			t.Errorf("built %q", built)
-		}
+		testkit.Equal(t, "firmware built", len(built), 1)
 		if len(b.Memory) > 0 { // a process has room for it
 			huge := operator("huge", right+"volatile int k = 2; (void)k;")
 			huge.Args = append(huge.Args, argument(1<<28))
@@ -93,35 +83,38 @@ func TestArenaGrows(t *testing.T) {
 	})
 }
 
-// TestBoardsHaveOptionsOfTheirOwn generates firmware for two boards with different options.
+// TestBoardsHaveOptionsOfTheirOwn generates firmware for two boards with different options. A placement of operators is
+// an error.
 func TestBoardsHaveOptionsOfTheirOwn(t *testing.T) {
-	memory := map[string]boards.Options{"": {StackBytes: 12288}, "mps2_an385": {UploadKiB: 8, ArenaKiB: 96}}
+	memory := map[string]boards.Options{
+		"": {StackBytes: 12288}, "mps2_an385": {UploadKiB: 8, ArenaKiB: 96, Place: "packet=psram"},
+	}
 	r, dir := opened(t, tune.Options{Memory: memory}, "mps2_an385", "mps2_an386")
 	one := operator("one", right)
 	one.Kind = "mps2_an385"
 	measured(t, r, one) // with a result, the folder has its options
 	must(t, r.Close())
 	for board, want := range map[string][]string{
-		"mps2_an385": {"ARENA_BYTES 98304", "UPLOAD_BYTES 8192"}, "mps2_an386": {"STACK_BYTES 12288", "UPLOAD_BYTES 65536"},
+		"mps2_an385": {"ARENA_BYTES 98304", "UPLOAD_BYTES 8192", "#define BOARDSMITH_IN_PACKET psram\n"},
+		"mps2_an386": {"STACK_BYTES 12288", "UPLOAD_BYTES 65536"},
 	} {
-		headers, err := filepath.Glob(filepath.Join(dir, "firmware", board, "crt_config", "*.h"))
+		headers, err := filepath.Glob(dir + "/firmware/" + board + "/crt_config/*.h")
 		must(t, err)
 		text := ""
 		for _, path := range headers {
 			text += string(readFile(t, path))
 		}
-		for _, w := range want {
-			if !strings.Contains(text, w) {
-				t.Errorf("%s: no %s in the generated headers", board, w)
-			}
-		}
+		testkit.WantText(t, text, want...)
 	}
 	for _, memory := range []map[string]boards.Options{
 		{"mps2_an500": {ArenaKiB: 64}}, {"": {OperatorOpt: "O3"}}, {"mps2_an385": {LogLevel: "info"}},
 	} {
 		wantError(t, refused(t, t.TempDir(), tune.Options{Memory: memory}, "mps2_an385"), failure.Config)
 	}
-	wantError(t, refused(t, dir, tune.Options{}, "mps2_an385", "mps2_an386"), failure.Config, "mps2_an385:arena_kib=96")
+	operators := tune.Options{Memory: map[string]boards.Options{"": {Place: "operators=psram,packet=psram"}}}
+	wantError(t, refused(t, t.TempDir(), operators, "mps2_an385"), failure.Config, "operators cannot be placed")
+	wantError(t, refused(t, dir, tune.Options{}, "mps2_an385", "mps2_an386"), failure.Config, "mps2_an385:arena_kib=96",
+		"place=packet=psram")
 }
 
 // TestStackErrorNamesWorkingOption opens a run with the option that the error of a too small stack names.
@@ -132,24 +125,11 @@ func TestStackErrorNamesWorkingOption(t *testing.T) {
 	if failure.Of(err) != failure.DoesNotFit || !ok {
 		t.Fatalf("%v, next step %q", err, failure.Next(err))
 	}
-	bytes, err := strconv.Atoi(option)
-	must(t, err)
-	for _, size := range drawn.Of(t, "stacks that work", []int{bytes, documentedStack(t)}, 1) {
-		t.Run(strconv.Itoa(size), func(t *testing.T) {
-			r, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"microbit": {StackBytes: size}}}, "microbit")
-			wantFailure(t, measured(t, r, operator("one", right)), "")
-		})
+	documented := regexp.MustCompile("`microbit:stack_bytes=([0-9]+)`").FindSubmatch(readFile(t, "../docs/tuning.md"))
+	for _, size := range drawn.Of(t, "stacks that work", []string{option, string(documented[1])}, 1) {
+		bytes, err := strconv.Atoi(size)
+		must(t, err)
+		r, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"microbit": {StackBytes: bytes}}}, "microbit")
+		wantFailure(t, measured(t, r, operator("one", right)), "")
 	}
-}
-
-// documentedStack returns the size in the example of docs/tuning.md.
-func documentedStack(t *testing.T) int {
-	text := readFile(t, "../docs/tuning.md")
-	found := regexp.MustCompile("`microbit:stack_bytes=([0-9]+)`").FindSubmatch(text)
-	if found == nil {
-		t.Fatal("docs/tuning.md has no example of stack_bytes")
-	}
-	size, err := strconv.Atoi(string(found[1]))
-	must(t, err)
-	return size
 }

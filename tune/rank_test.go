@@ -3,10 +3,10 @@ package tune_test
 import (
 	"fmt"
 	"math"
-	"slices"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/tune"
 )
@@ -45,9 +45,7 @@ func TestFastest(t *testing.T) {
 		{[]tune.Result{a, other}, []tune.Result{a, other}, "other"},
 		{[]tune.Result{failed}, []tune.Result{failed}, ""},
 	} {
-		if got := tune.Fastest(test.all, test.measured); got.ID != test.want {
-			t.Errorf("%+v: %s", test, got.ID)
-		}
+		testkit.Equal(t, test, tune.Fastest(test.all, test.measured).ID, test.want)
 	}
 }
 
@@ -55,9 +53,7 @@ func TestFastest(t *testing.T) {
 func TestRankSortsWithinConditions(t *testing.T) {
 	a, b, c := timedResult("a", "k", 25e6, 3), timedResult("b", "k", 25e6, 1), timedResult("c", "k", 25e6, 3)
 	want := []string{"k, ram, core 25 MHz: over a: b a c"}
-	if got := ranked(a, b, c); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	testkit.Equal(t, "ranked", ranked(a, b, c), want)
 	states, other, on, id := uint8(2), uint32(25000001), true, uint32(0x410fc241)
 	for name, change := range map[string]func(*tune.Result){
 		"kind": func(r *tune.Result) { r.Kind = "l" }, "tier": func(r *tune.Result) { r.Tier = "flash" },
@@ -78,9 +74,7 @@ func TestRankSortsWithinConditions(t *testing.T) {
 	reset, lost := rpc.ResetCause(4), uint32(3)
 	same := b
 	same.Platform.Reset, same.Platform.ChipID, same.Platform.Lost, same.Board = &reset, []byte{1}, &lost, "other"
-	if got := ranked(a, same, c); !slices.Equal(got, want) {
-		t.Errorf("another device: got %q, want %q", got, want)
-	}
+	testkit.Equal(t, "another device", ranked(a, same, c), want)
 }
 
 // TestRankOmitsResultsWithoutTime ranks times that are no finite numbers or have interrupts in every sample, and
@@ -94,22 +88,14 @@ func TestRankOmitsResultsWithoutTime(t *testing.T) {
 	for i, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1} {
 		all = append(all, timedResult(fmt.Sprint(i), "k", 25e6, x))
 	}
-	if got, want := ranked(all...), []string{"k, ram, core 25 MHz: over whole: whole cut"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got, want := ranked(cut), []string{"k, ram, core 25 MHz: over cut: cut"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := tune.Rank(nil); got != nil {
-		t.Errorf("no results: %+v", got)
-	}
+	testkit.Equal(t, "ranked", ranked(all...), []string{"k, ram, core 25 MHz: over whole: whole cut"})
+	testkit.Equal(t, "ranked", ranked(cut), []string{"k, ram, core 25 MHz: over cut: cut"})
+	testkit.Equal(t, "no results", tune.Rank(nil), nil)
 }
 
 func TestSpeedUpIsOverBaseline(t *testing.T) {
 	for _, c := range []struct{ baseline, time, want float64 }{{3, 1, 3}, {1, 4, 0.25}, {0, 1, 0}, {1, 0, 0}} {
 		k := tune.Rank([]tune.Result{timedResult("a", "k", 1, c.baseline), timedResult("b", "k", 1, c.time)})[0]
-		if got := k.SpeedUp(&rpc.Stats{Median: c.time}); got != c.want {
-			t.Errorf("%v over %v: %v, want %v", c.time, c.baseline, got, c.want)
-		}
+		testkit.Equal(t, c, k.SpeedUp(&rpc.Stats{Median: c.time}), c.want)
 	}
 }

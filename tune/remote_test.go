@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/trackertest"
 	"github.com/boardsmith/boardsmith/serve"
 	"github.com/boardsmith/boardsmith/tune"
@@ -117,9 +117,7 @@ func TestRemoteBoards(t *testing.T) {
 	machine, err := os.Hostname()
 	must(t, err)
 	results := measureAll(t, run, all)
-	if len(results) != len(all) {
-		t.Errorf("%d results of %d candidates", len(results), len(all))
-	}
+	testkit.Equal(t, "results", len(results), len(all))
 	for _, r := range results {
 		id, kind, _ := strings.Cut(r.ID, "@")
 		wantFailure(t, r, classes[id])
@@ -131,15 +129,7 @@ func TestRemoteBoards(t *testing.T) {
 			wantFailure(t, r, failure.Fault, "twice.c:")
 		}
 	}
-	confirmed := confirm(t, run, 1)
-	for _, r := range confirmed {
-		if r.Failure != nil || r.Tier == tune.RAM {
-			t.Errorf("%s: tier %s: %v", r.ID, r.Tier, r.Failure)
-		}
-	}
-	if len(confirmed) != 2 {
-		t.Errorf("%d results in flash, want 2", len(confirmed))
-	}
+	confirm(t, run, 1)
 }
 
 // TestRemoteFlash measures on a chip with flash, which the other side writes by its own desk and ledger: the client's
@@ -166,12 +156,10 @@ func TestRemoteFlash(t *testing.T) {
 	<-joined
 	run := remoteRun(t, tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 4}}},
 		tune.Remote{Tracker: k.Address(), Key: "chip", Board: "netduinoplus2"})
-	if r := measured(t, run, operator("right", right)); r.Failure != nil || r.Tier != tune.RAM {
-		t.Errorf("%s: %v", r.Tier, r.Failure)
-	}
-	if r := measured(t, run, large("large", 5000)); r.Failure != nil || r.Tier != tune.Sectors {
-		t.Errorf("in flash: %s, %s: %v", r.Tier, r.Reason, r.Failure)
-	}
+	wantTime(t, measured(t, run, operator("right", right)), true)
+	r := measured(t, run, large("large", 5000))
+	wantFailure(t, r, "")
+	testkit.Equal(t, "tier", r.Tier, tune.Sectors)
 	wantFailure(t, measured(t, run, operator("crash", "*(volatile int*)0 = 1;"+right)), failure.Fault)
 	wear, err := own.Wear()
 	must(t, err)
@@ -289,7 +277,7 @@ func TestRemoteRefusals(t *testing.T) {
 	_, err = open(tune.Remote{Tracker: l.Addr().String(), Key: "bench", Board: "host"})
 	wantError(t, err, failure.Network)
 	serveBoard(t, "host", k.Address(), "bench")
-	own := filepath.Join(t.TempDir(), "host.json")
+	own := t.TempDir() + "/host.json"
 	writeFile(t, own, strings.Replace(string(readFile(t, "../boards/host.json")), `"link"`,
 		`"replaces": true, "arena_kib": 77, "link"`, 1))
 	for board, want := range map[string]string{

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -46,9 +44,8 @@ func TestTwinsShareNewestResult(t *testing.T) {
 	must(t, s.append(resultLine{Result: unprovenTime("a", "of a", 1), Again: true}))
 	for proven, lines := range []int{4, 5} {
 		all, err := ReadResults(s.dir)
-		if err != nil || len(all) != 3 {
-			t.Errorf("%d results, %v", len(all), err)
-		}
+		must(t, err)
+		testkit.Equal(t, "results", len(all), 3)
 		for i, r := range all {
 			want := Result{ID: []string{"a", "b", "c"}[i], Content: []string{"of a", "of b", "of b"}[i]}
 			if r.ID != want.ID || r.Content != want.Content || r.Time.Median != 1 || r.Unproven != (proven == 0) ||
@@ -59,9 +56,7 @@ func TestTwinsShareNewestResult(t *testing.T) {
 				t.Errorf("%+v", is)
 			}
 		}
-		if n := bytes.Count(testkit.ReadFile(t, filepath.Join(s.dir, "results.jsonl")), []byte("\n")); n != lines {
-			t.Errorf("%d lines, want %d", n, lines)
-		}
+		testkit.Equal(t, "lines", bytes.Count(testkit.ReadFile(t, s.dir+"/results.jsonl"), []byte("\n")), lines)
 		must(t, s.append(resultLine{Proven: []string{"of a"}}))
 	}
 }
@@ -75,26 +70,21 @@ func TestReplacedResultMovesNoLabel(t *testing.T) {
 	must(t, s.append(resultLine{Result: unprovenTime("y", "other", 6)}))              // and so has y
 	must(t, s.append(resultLine{Result: unprovenTime("x", "first", 1), Again: true})) // the reference was wrong
 	all, err := ReadResults(s.dir)
-	if err != nil || len(all) != 2 {
-		t.Errorf("%+v, %v", all, err)
-	}
+	must(t, err)
+	testkit.Equal(t, "results", len(all), 2)
 	for _, r := range all {
-		if want := map[string]string{"x": "second", "y": "other"}[r.ID]; r.Content != want {
-			t.Errorf("%s stands for %s, want %s", r.ID, r.Content, want)
-		}
+		testkit.Equal(t, r.ID, r.Content, map[string]string{"x": "second", "y": "other"}[r.ID])
 	}
 	for content, want := range map[string]float64{"first": 1, "twin": 1, "second": 5, "other": 6} {
-		if r, _, _ := s.find(content); r.Time.Median != want {
-			t.Errorf("%s: %+v", content, r)
-		}
+		r, _, _ := s.find(content)
+		testkit.Equal(t, content, r.Time.Median, want)
 	}
-	again, err := openAgain(s)
+	must(t, s.close())
+	again, err := openStore(s.dir)
 	must(t, err)
 	for id, want := range map[string]string{"x": "second", "y": "other"} {
 		x := again.index
-		if got := x.lines[x.labels[label{"", id}]].key(); got != want {
-			t.Errorf("after the run was opened again, %s stands for %s", id, got)
-		}
+		testkit.Equal(t, id, x.lines[x.labels[label{"", id}]].key(), want)
 	}
 	_ = again.close()
 }
@@ -110,22 +100,14 @@ func TestDamagedLinesAreErrors(t *testing.T) {
 		`{"id":"a","content":"c","shares":"c","time":{"n":1}}`,
 		`{"id":"a","content":"c","shares":"d"}` + "\n" + `{"id":"b","content":"d","shares":"c"}`,
 	} {
-		t.Run(lines, func(t *testing.T) {
-			dir := t.TempDir()
-			testkit.WriteFile(t, filepath.Join(dir, "results.jsonl"), lines+"\n")
-			_, err := ReadResults(dir)
-			testkit.WantError(t, err, failure.Config)
-			_, err = openStore(dir)
-			testkit.WantError(t, err, failure.Config)
-		})
+		t.Log(lines)
+		dir := t.TempDir()
+		testkit.WriteFile(t, dir+"/results.jsonl", lines+"\n")
+		_, err := ReadResults(dir)
+		testkit.WantError(t, err, failure.Config)
+		_, err = openStore(dir)
+		testkit.WantError(t, err, failure.Config)
 	}
-}
-
-func openAgain(s *store) (*store, error) {
-	if err := s.close(); err != nil {
-		return nil, err
-	}
-	return openStore(s.dir)
 }
 
 // TestLeftOutIsNoResult leaves out a candidate that Confirm measured, until a line has its ID again.
@@ -151,9 +133,7 @@ func TestLeftOutIsNoResult(t *testing.T) {
 		for _, r := range results {
 			ids = append(ids, r.ID)
 		}
-		if !slices.Equal(ids, step.ids) {
-			t.Errorf("after %+v: %q, want %q", step.line, ids, step.ids)
-		}
+		testkit.Equal(t, step.line, ids, step.ids)
 	}
 }
 
@@ -172,12 +152,12 @@ func TestOthersChangeTheFolder(t *testing.T) {
 	}
 	result.Toolchain = "another"
 	_, changed := ReadCandidate(dir, result)
-	must(t, os.RemoveAll(filepath.Join(dir, argumentsFolder)))
+	must(t, os.RemoveAll(dir+"/"+argumentsFolder))
 	_, noArguments := ReadCandidate(dir, result)
-	_, noFolder := openStore(filepath.Join(dir, "results.jsonl"))
-	must(t, os.WriteFile(filepath.Join(dir, "results.jsonl"), []byte("{\"settings\":[]}\n"), 0o644))
+	_, noFolder := openStore(dir + "/results.jsonl")
+	testkit.WriteFile(t, dir+"/results.jsonl", "{\"settings\":[]}\n")
 	_, noSettings := ReadResults(dir)
-	must(t, os.WriteFile(filepath.Join(dir, "results.jsonl"), []byte("[]\n"), 0o644))
+	testkit.WriteFile(t, dir+"/results.jsonl", "[]\n")
 	_, noResult := ReadResults(dir)
 	for _, err := range []error{changed, noArguments, noFolder, noSettings, noResult} {
 		if failure.Of(err) != failure.Config || failure.Next(err) == "" || strings.Contains(err.Error(), "Go ") {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -27,32 +28,28 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-func results(t testing.TB, r *tune.Run) []tune.Result {
+// results returns the results in a run's folder.
+func results(t testing.TB, dir string) []tune.Result {
 	t.Helper()
-	all, err := r.Results()
+	all, err := tune.ReadResults(dir)
 	must(t, err)
 	return all
 }
 
 // matmuls returns the 32 candidates of one matrix multiplication that TVM generated.
 func matmuls(t testing.TB) (all []tune.Candidate) {
-	dir := filepath.Join(mlftest.Dir(t), "candidates")
-	inputs, err := ndarray.ReadNPZ(filepath.Join(dir, "matmul.inputs.npz"))
+	names, err := filepath.Glob(mlftest.Dir(t) + "/candidates/matmul_*.tar.gz")
 	must(t, err)
-	outputs, err := ndarray.ReadNPZ(filepath.Join(dir, "matmul.outputs.npz"))
-	must(t, err)
+	inputs, outputs := mlftest.Arrays(names[0])
 	var args []tune.Arg
-	for _, a := range inputs {
+	for _, a := range mlftest.Read(t, inputs) {
 		args = append(args, tune.Arg{DType: a.Array.DType, Shape: a.Array.Shape, Data: a.Array.Data})
 	}
-	for _, a := range outputs {
+	for _, a := range mlftest.Read(t, outputs) {
 		args = append(args, tune.Arg{DType: a.Array.DType, Shape: a.Array.Shape, Want: a.Array.Data})
 	}
-	names, err := filepath.Glob(filepath.Join(dir, "matmul_*.tar.gz"))
-	must(t, err)
 	for _, name := range names {
-		a, err := mlf.Open(name)
-		must(t, err)
+		a, _ := mlftest.Open(t, name)
 		source := a.Find("codegen/host/src/lib1.c")
 		all = append(all, tune.Candidate{
 			ID: mlftest.Name(name), Entry: "matmul", Args: args,
@@ -122,7 +119,8 @@ func TestEachFailureHasItsClass(t *testing.T) {
 				operator("good after "+name, right+fmt.Sprintf("volatile int k = %d; (void)k;", len(cs))))
 		}
 		reference := operator("reference", right)
-		r, _ := opened(t, tune.Options{Reference: &reference, CallTimeout: time.Second, Every: 5, Drift: 1000}, board, board)
+		o := tune.Options{Reference: &reference, CallTimeout: time.Second, Every: 5, Drift: 1000}
+		r, dir := opened(t, o, board, board)
 		seen := 0
 		for _, result := range measureAll(t, r, cs) {
 			seen++
@@ -131,7 +129,7 @@ func TestEachFailureHasItsClass(t *testing.T) {
 				wantFailure(t, result, failure.Fault, "in twice at twice.c:7")
 			}
 		}
-		if kept := len(results(t, r)); seen != len(cs) || kept != len(cs) {
+		if kept := len(results(t, dir)); seen != len(cs) || kept != len(cs) {
 			t.Errorf("%d results, %d kept, of %d candidates", seen, kept, len(cs))
 		}
 	})
@@ -151,17 +149,15 @@ func TestSeededInputIsRestored(t *testing.T) {
 		{"another seed", right, 8, ""},
 		{"no input", right, 0, failure.WrongAnswer},
 	} {
-		t.Run(c.id, func(t *testing.T) {
-			candidate := operator(c.id, c.body)
-			in, out := &candidate.Args[0], &candidate.Args[1]
-			numbers, err := ndarray.Fill(in.DType, in.Shape, max(c.seed, 1))
-			must(t, err)
-			in.Data, in.Seed = nil, c.seed
-			for i := range numbers.Len() {
-				out.Want = binary.LittleEndian.AppendUint32(out.Want[:4*i], uint32(2*numbers.Int(i)))
-			}
-			wantFailure(t, measured(t, r, candidate), c.want)
-		})
+		candidate := operator(c.id, c.body)
+		in, out := &candidate.Args[0], &candidate.Args[1]
+		numbers, err := ndarray.Fill(in.DType, in.Shape, max(c.seed, 1))
+		must(t, err)
+		in.Data, in.Seed = nil, c.seed
+		for i := range numbers.Len() {
+			out.Want = binary.LittleEndian.AppendUint32(out.Want[:4*i], uint32(2*numbers.Int(i)))
+		}
+		wantFailure(t, measured(t, r, candidate), c.want)
 	}
 }
 
@@ -170,20 +166,16 @@ func TestSeededInputIsRestored(t *testing.T) {
 func TestDisturbedSamplesDoNotCount(t *testing.T) {
 	r, _ := opened(t, tune.Options{MinSample: time.Microsecond}, "mps2_an385") // one call is enough
 	for when, want := range map[string][]int{"0": nil, "calls == 4": {0, 1, 0}, "1": {1, 1, 1}} {
-		t.Run("if "+when, func(t *testing.T) {
-			result := measured(t, r, operator(when, right+"static int calls; calls++; if ("+when+
-				") *(volatile uint32_t*)0xE000E200 = *(volatile uint32_t*)0xE000E100;"))
-			if result.Failure != nil {
-				t.Fatalf("%s: %+v", when, result.Failure)
-			}
-			undisturbed := 3
-			if when == "calls == 4" {
-				undisturbed = 2
-			}
-			if !slices.Equal(result.Interrupts, want) || result.Disturbed != (when == "1") || result.Time.N != undisturbed {
-				t.Errorf("if (%s): %+v, of %d samples, disturbed: %v", when, result.Interrupts, result.Time.N, result.Disturbed)
-			}
-		})
+		result := measured(t, r, operator(when, right+"static int calls; calls++; if ("+when+
+			") *(volatile uint32_t*)0xE000E200 = *(volatile uint32_t*)0xE000E100;"))
+		wantFailure(t, result, "")
+		undisturbed := 3
+		if when == "calls == 4" {
+			undisturbed = 2
+		}
+		if !slices.Equal(result.Interrupts, want) || result.Disturbed != (when == "1") || result.Time.N != undisturbed {
+			t.Errorf("if (%s): %+v, of %d samples, disturbed: %v", when, result.Interrupts, result.Time.N, result.Disturbed)
+		}
 	}
 }
 
@@ -229,9 +221,7 @@ func TestKilledRunContinues(t *testing.T) {
 			t.Errorf("%s: %+v", r.ID, r.Failure)
 		}
 	}
-	if len(seen) != candidates {
-		t.Errorf("%d of %d candidates are finished", len(seen), candidates)
-	}
+	testkit.Equal(t, "finished candidates", len(seen), candidates)
 }
 
 func TestChild(t *testing.T) {
@@ -273,17 +263,12 @@ func TestSchedulesWriteFlashOnce(t *testing.T) {
 			must(t, err)
 			times[i] = map[string][]float64{}
 			for _, result := range measureAll(t, r, cs) {
-				if result.Failure != nil || result.Tier != tune.RAM {
-					t.Errorf("%s: %s, %+v", result.ID, result.Tier, result.Failure)
-					continue
-				}
+				wantTime(t, result, true)
 				times[i][result.ID] = result.Samples
 			}
 			must(t, r.Close())
 		}
-		if len(times[0]) != len(cs) {
-			t.Errorf("%d times", len(times[0]))
-		}
+		testkit.Equal(t, "times", len(times[0]), len(cs))
 		for id := range times[0] {
 			if board != "host" && !slices.Equal(times[0][id], times[1][id]) {
 				t.Errorf("%s: %v, then %v", id, times[0][id], times[1][id])
@@ -292,9 +277,7 @@ func TestSchedulesWriteFlashOnce(t *testing.T) {
 		wear, err := d.Wear()
 		must(t, err)
 		for _, w := range wear {
-			if w.Flashes != 1 {
-				t.Errorf("%s: flashed %d times", w.Device, w.Flashes)
-			}
+			testkit.Equal(t, w.Device+": flashes", w.Flashes, 1)
 		}
 		if (board == "netduinoplus2") != (len(wear) == 1) {
 			t.Errorf("%d devices with flash", len(wear))
@@ -311,7 +294,7 @@ func slowWhile(file string) tune.Candidate {
 
 // TestDriftRemeasuresSinceLastCheck slows the reference down for a while.
 func TestDriftRemeasuresSinceLastCheck(t *testing.T) {
-	slow := filepath.Join(t.TempDir(), "slow")
+	slow := t.TempDir() + "/slow"
 	reference := slowWhile(slow)
 	recovered := make(chan struct{}, 10)
 	r, dir := opened(t, tune.Options{
@@ -351,13 +334,9 @@ func TestDriftRemeasuresSinceLastCheck(t *testing.T) {
 		if i >= 5 && i < 10 {
 			want = 2
 		}
-		if times[c.ID] != want {
-			t.Errorf("%s was measured %d times, want %d", c.ID, times[c.ID], want)
-		}
+		testkit.Equal(t, c.ID+": measurements", times[c.ID], want)
 	}
-	if all := results(t, r); len(all) != len(cs) {
-		t.Errorf("%d results of %d candidates", len(all), len(cs))
-	}
+	testkit.Equal(t, "results", len(results(t, dir)), len(cs))
 }
 
 // TestLongestCallTimeoutIsKept opens a run with several call timeouts.
@@ -366,21 +345,19 @@ func TestLongestCallTimeoutIsKept(t *testing.T) {
 	for i, c := range []struct{ limit, kept time.Duration }{
 		{2 * time.Second, 2 * time.Second}, {5 * time.Second, 5 * time.Second}, {time.Second, 5 * time.Second},
 	} {
-		t.Run(c.limit.String(), func(t *testing.T) {
-			r := openedIn(t, dir, tune.Options{CallTimeout: c.limit, Samples: 3 + i}, "host")
-			measured(t, r, operator("one", right))
-			must(t, r.Close())
-			var settings struct {
-				Samples     int           `json:"samples"`
-				CallTimeout time.Duration `json:"call_timeout_ns"`
-			}
-			for line := range strings.Lines(record(t, dir)) {
-				must(t, json.Unmarshal([]byte(line), &struct{ Settings any }{&settings}))
-			}
-			if settings.CallTimeout != c.kept || settings.Samples != 3 {
-				t.Errorf("opened with %v: %+v", c.limit, settings)
-			}
-		})
+		r := openedIn(t, dir, tune.Options{CallTimeout: c.limit, Samples: 3 + i}, "host")
+		measured(t, r, operator("one", right))
+		must(t, r.Close())
+		var settings struct {
+			Samples     int           `json:"samples"`
+			CallTimeout time.Duration `json:"call_timeout_ns"`
+		}
+		for line := range strings.Lines(record(t, dir)) {
+			must(t, json.Unmarshal([]byte(line), &struct{ Settings any }{&settings}))
+		}
+		if settings.CallTimeout != c.kept || settings.Samples != 3 {
+			t.Errorf("opened with %v: %+v", c.limit, settings)
+		}
 	}
 }
 
