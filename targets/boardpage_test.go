@@ -54,14 +54,10 @@ func TestFilesOfPages(t *testing.T) {
 	}
 	example := testkit.ReadFile(t, "../examples/c-model/dense.json")
 	page := readDoc(t, "c-models.md")
-	if text := fenced(page, "json")[0]; text != string(example) {
-		t.Errorf("docs/c-models.md has another description than the example:\n%s", text)
-	}
+	testkit.Equal(t, "docs/c-models.md", fenced(page, "json")[0], string(example))
 	before, _, _ := strings.Cut(string(example), `{"input": "features"`)
 	want := fmt.Sprintf("dense.json: argument 1, features:%d:5: error: ", 1+strings.Count(before, "\n"))
-	if !strings.Contains(page, want) {
-		t.Errorf("docs/c-models.md has no %s", want)
-	}
+	testkit.WantText(t, page, want)
 }
 
 // jsonFields returns the JSON names of a struct's fields and of those of its structs.
@@ -94,9 +90,7 @@ func TestChipPageNamesEveryUART(t *testing.T) {
 		t.Fatal(drivers, err)
 	}
 	for _, d := range drivers {
-		if !strings.Contains(chip, "| `port/uart/"+filepath.Base(d)+"` |") {
-			t.Errorf("docs/chip.md does not list %s", d)
-		}
+		testkit.WantText(t, chip, "| `port/uart/"+filepath.Base(d)+"` |")
 	}
 	folders := map[string]string{
 		"port": "../templates/baremetal/port", "chip": "../boards/chip", "cpu": "../boards/cpu",
@@ -170,15 +164,11 @@ func TestBoardPageNamesEveryKind(t *testing.T) {
 	all := pages(t)
 	kinds, _ := reflect.TypeFor[boards.Link]().FieldByName("Kind")
 	for kind := range strings.SplitSeq(kinds.Tag.Get("is"), "|") {
-		if !strings.Contains(all["board.md"], "\n* `"+kind+"`: ") {
-			t.Errorf("docs/board.md has no paragraph on a link of kind %s", kind)
-		}
+		testkit.WantText(t, all["board.md"], "\n* `"+kind+"`: ")
 	}
 	for _, name := range boards.Programmers() {
 		for _, page := range []string{"board.md", "command-line.md"} {
-			if !strings.Contains(all[page], "`"+name+"`") {
-				t.Errorf("docs/%s does not name the programmer %s", page, name)
-			}
+			testkit.WantText(t, all[page], "`"+name+"`")
 		}
 	}
 }

@@ -39,9 +39,8 @@ func TestArguments(t *testing.T) {
 			}
 			got = append(got, fmt.Sprintf("%T %s", arg, value))
 		}
-		if all := strings.Join(got, ", "); err != nil || all != want {
-			t.Errorf("%s: %s, want %s: %v", text, all, want, err)
-		}
+		testkit.Must(t, err)
+		testkit.Equal(t, text, strings.Join(got, ", "), want)
 	}
 	for text, want := range map[string]string{
 		"9223372036854775808":  fmt.Sprintf("not in the range of integers of a call, %d to", math.MinInt64),
@@ -49,9 +48,8 @@ func TestArguments(t *testing.T) {
 		"-9223372036854775809": "not in the range", "1e999": "larger than any number", "-1e400": "larger than any number",
 		"'a": "no second quote", `"a`: "no second quote", "int8(-1)": "", "int9000(1)": "", "int9(3)": `unknown data type "int9"`, "float99(1)": "unknown data type", "handle(1)": "unknown", "missing.npy": "missing.npy",
 	} {
-		if args, err := parseArguments(text); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, %v", text, args, err)
-		}
+		_, err := parseArguments(text)
+		testkit.WantError(t, err, failure.Config, want)
 	}
 }
 
@@ -61,7 +59,7 @@ func TestCommentedForm(t *testing.T) {
 	for _, folder := range []string{"src", "model"} {
 		testkit.WriteFile(t, filepath.Join(dir, folder, "a.c"), "// kiln.add("+folder+") -> sum\n")
 	}
-	if form, err := commentedForm(dir, "kiln.add"); err != nil || form != "kiln.add(src) -> sum" {
-		t.Errorf("%q, %v", form, err)
-	}
+	form, err := commentedForm(dir, "kiln.add")
+	testkit.Must(t, err)
+	testkit.Equal(t, "form", form, "kiln.add(src) -> sum")
 }

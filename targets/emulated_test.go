@@ -12,20 +12,6 @@ import (
 	"github.com/boardsmith/boardsmith/targets/internal/console"
 )
 
-// vendored returns a module that requires boardsmith and has its dependencies in a vendor folder.
-func vendored(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	for _, name := range []string{"go.mod", "go.sum", "magefile.go"} {
-		text := string(testkit.ReadFile(t, "../examples/own-repo/"+name))
-		testkit.WriteFile(t, filepath.Join(dir, name), strings.ReplaceAll(text, "../..", absolute(t, "..")))
-	}
-	c := exec.Command("go", "mod", "vendor")
-	c.Dir = dir
-	testkit.Output(t, c)
-	return dir
-}
-
 // TestKeeperIsBuiltAtFirstUse has no keeper installed: Go builds the one of the module that the user's requires, once,
 // also if that has a vendor folder, which lacks the keeper.
 func TestKeeperIsBuiltAtFirstUse(t *testing.T) {
@@ -43,10 +29,13 @@ func TestKeeperIsBuiltAtFirstUse(t *testing.T) {
 	}
 	t.Setenv("PATH", bin)
 	c := console.New(os.Getenv, io.Discard, io.Discard)
-	c.Dir = vendored(t)
-	if path, err := findKeeper(); err == nil || !strings.Contains(err.Error(), "boardsmith-keeper is not installed") {
-		t.Fatalf("%s, %v", path, err)
-	}
+	c.Dir = t.TempDir()
+	ownRepo(t, c.Dir)
+	vendor := exec.Command("go", "mod", "vendor")
+	vendor.Dir = c.Dir
+	testkit.Output(t, vendor)
+	_, err := findKeeper()
+	testkit.WantError(t, err, "", "boardsmith-keeper is not installed")
 	testkit.Must(t, buildKeeper(t.Context(), c))
 	path, err := findProgram("boardsmith-keeper")
 	testkit.Must(t, err)

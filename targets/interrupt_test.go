@@ -45,7 +45,7 @@ func TestInterrupted(t *testing.T) {
 		{"serve, which builds", slow, []string{"serve"}, "cc1", os.Interrupt},
 	}, 1) {
 		t.Run(c.name, func(t *testing.T) {
-			dir, project := t.TempDir(), filepath.Join("build", "serve", "host", "firmware", "host") // that serve builds
+			dir, project := t.TempDir(), "build/serve/host/firmware/host" // that serve builds
 			mage := func(targets ...string) *exec.Cmd {
 				// The cache is below dir, too: in it, the compilers run. As root, serve needs FORCE.
 				return s.mage(dir, []string{"PROJECT=" + project, "FORCE=1", "BOARDSMITH_HOME=" + filepath.Join(dir, "home")},
@@ -120,9 +120,7 @@ func TestInterruptedFlash(t *testing.T) {
 		if spent := time.Since(start); spent > 5*time.Second {
 			t.Errorf("after %v: it took %v to stop", moment, spent)
 		}
-		if who := running(tmp, ""); who != "" {
-			t.Errorf("after %v: %s is left", moment, who)
-		}
+		testkit.Equal(t, "left", running(tmp, ""), "")
 		begun := strings.Contains(output.String(), `"status":"dirty"`)
 		code := cmd.ProcessState.ExitCode()
 		t.Logf("interrupted after %v of %v: status %d, begun: %v", moment, duration, code, begun)
@@ -133,9 +131,7 @@ func TestInterruptedFlash(t *testing.T) {
 		case begun && !strings.Contains(wear, `"dirty":true`):
 			t.Errorf("the board is not dirty\n%s\n%s", output.String(), wear)
 		}
-		if output := must("flash", "run"); !strings.Contains(output, `"argmax":2`) {
-			t.Errorf("afterwards it runs something else:\n%s", output)
-		}
+		testkit.WantText(t, must("flash", "run"), `"argmax":2`)
 		// What was begun while the chip was silent may have been another's, and then stays noted under the probe.
 		if wear := must("wear"); dirtyChip.MatchString(wear) {
 			t.Errorf("the board is still dirty\n%s", wear)

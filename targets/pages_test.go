@@ -112,9 +112,7 @@ func TestPageGo(t *testing.T) {
 			}
 			want := regexp.MustCompile(`(?m)^\t`).ReplaceAllString(body[:end[0]+1], "")
 			want = strings.ReplaceAll(want, "../examples/", "examples/") // the page's reader is in the repository's root
-			if m[2] != want {
-				t.Errorf("%s shows\n%s\nbut %s runs\n%s", name, m[2], m[1], want)
-			}
+			testkit.Equal(t, name+", which has the text of "+m[1], m[2], want)
 		}
 	}
 	if texts < 2 {
@@ -128,14 +126,6 @@ var (
 	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	notASlug = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
-
-// slugs returns the anchors of a page's headings.
-func slugs(page string) (all []string) {
-	for _, m := range heading.FindAllStringSubmatch(page, -1) {
-		all = append(all, strings.ReplaceAll(notASlug.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
-	}
-	return all
-}
 
 // TestLinks finds the target of each link between pages, and each page in docs that any file names.
 func TestLinks(t *testing.T) {
@@ -186,7 +176,10 @@ func checkLinks(t *testing.T, file, text string) (links int) {
 			t.Errorf("%s: %v", file, err)
 		} else if anchor != "" {
 			page, err := os.ReadFile(to)
-			if err != nil || !slices.Contains(slugs(string(page)), anchor) {
+			if err != nil || !slices.ContainsFunc(heading.FindAllSubmatch(page, -1), func(m [][]byte) bool {
+				slug := notASlug.ReplaceAllString(strings.ToLower(string(m[1])), "")
+				return strings.ReplaceAll(slug, " ", "-") == anchor
+			}) {
 				t.Errorf("%s: %s has no heading for #%s, %v", file, to, anchor, err)
 			}
 		}

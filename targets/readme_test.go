@@ -21,9 +21,5 @@ func TestReadme(t *testing.T) {
 		class); !strings.Contains(string(readme), line) {
 		t.Errorf("README.md does not show what run prints: %s", line)
 	}
-	for _, command := range []string{"go tool mage demo", "go tool mage test", "go tool mage flash run"} {
-		if !strings.Contains(string(readme), command) {
-			t.Errorf("README.md does not show %q", command)
-		}
-	}
+	testkit.WantText(t, string(readme), "go tool mage demo", "go tool mage test", "go tool mage flash run")
 }

@@ -2,6 +2,7 @@ package targets
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -35,40 +36,28 @@ func TestSecondReader(t *testing.T) {
 	must("build", "flash")
 	port := regexp.MustCompile(`/dev/pts/[0-9]+`).FindString(must("emulated:up"))
 	cat := exec.Command("cat", port)
-	taken, err := cat.StdoutPipe()
-	testkit.Must(t, err)
+	file := func(name string) *os.File {
+		f, err := os.Create(filepath.Join(dir, name))
+		testkit.Must(t, err)
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	taken, shown := file("taken"), file("shown")
+	cat.Stdout = taken
 	testkit.Must(t, cat.Start())
 	defer func() {
 		_ = cat.Process.Kill() // it still reads
 		_ = cat.Wait()
 	}()
-	bytesTaken := make(chan struct{}, 1)
-	go func() {
-		buf := make([]byte, 4096)
-		for {
-			if _, err := taken.Read(buf); err != nil {
-				return
-			}
-			select {
-			case bytesTaken <- struct{}{}:
-			default:
-			}
-		}
-	}()
-	ends := func(cmd *exec.Cmd, output *bytes.Buffer) int {
-		t.Helper()
-		ended := make(chan struct{})
-		go func() {
-			_ = cmd.Wait() // its status is looked at below
-			close(ended)
-		}()
-		select {
-		case <-ended:
-		case <-testkit.Context(t).Done():
-			_ = cmd.Process.Kill()
-			<-ended
-			t.Fatalf("it hung\n%s", output.String())
-		}
+	size := func() int64 {
+		info, err := taken.Stat()
+		testkit.Must(t, err)
+		return info.Size()
+	}
+	ends := func(cmd *exec.Cmd) int { // -1: it hung
+		stop := context.AfterFunc(testkit.Context(t), func() { _ = cmd.Process.Kill() })
+		defer stop()
+		_ = cmd.Wait()
 		return cmd.ProcessState.ExitCode()
 	}
 	named := regexp.MustCompile(`another program reads serial port .*: cat \(process [0-9]+\)`)
@@ -76,51 +65,31 @@ func TestSecondReader(t *testing.T) {
 	save := mage(&output, "1m", "devices")
 	save.Env = append(save.Env, "SAVE=1")
 	testkit.Must(t, save.Start())
-	if code := ends(save, &output); code != 5 || !named.MatchString(output.String()) {
+	if code := ends(save); code != 5 || !named.MatchString(output.String()) {
 		t.Errorf("devices: status %d\n%s", code, output.String())
 	}
-	shown, err := os.Create(filepath.Join(dir, "shown"))
-	testkit.Must(t, err)
-	defer shown.Close()
 	monitor := mage(shown, "1m", "monitor")
 	testkit.Must(t, monitor.Start())
-	lines := func() string {
-		text, err := os.ReadFile(shown.Name())
-		if err != nil {
-			t.Error(err)
-		}
-		return string(text)
-	}
+	lines := func() string { return string(testkit.ReadFile(t, shown.Name())) }
 	waitFor(t, "the name of the other program", func() bool { return named.MatchString(lines()) })
 	testkit.Must(t, monitor.Process.Signal(syscall.SIGINT))
-	if code := ends(monitor, new(bytes.Buffer)); code != 0 || !named.MatchString(lines()) {
+	if code := ends(monitor); code != 0 || !named.MatchString(lines()) {
 		t.Errorf("monitor: status %d\n%s", code, lines())
 	}
 	for range drawn.Count(1, 3) {
 		var output bytes.Buffer
 		cmd := mage(&output, "3s", "run")
 		testkit.Must(t, cmd.Start())
-		if code := ends(cmd, &output); code != 5 ||
+		if code := ends(cmd); code != 5 ||
 			!regexp.MustCompile(`hint: end the other program, .*: cat \(process [0-9]+\)`).MatchString(output.String()) {
 			t.Errorf("status %d\n%s", code, output.String())
 		}
-		select { // of that run
-		case <-bytesTaken:
-		default:
-		}
 		output.Reset()
+		before := size()
 		cmd = mage(&output, "10m", "run")
 		testkit.Must(t, cmd.Start())
-		select { // the board has answered the run
-		case <-bytesTaken:
-		case <-testkit.Context(t).Done():
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-			t.Fatalf("the board sent nothing\n%s", output.String())
-		}
+		waitFor(t, "the board to answer the run", func() bool { return size() > before })
 		testkit.Must(t, cmd.Process.Signal(syscall.SIGTERM))
-		if code := ends(cmd, &output); code != 130 {
-			t.Errorf("terminated: status %d\n%s", code, output.String())
-		}
+		testkit.Equal(t, "status of "+output.String(), ends(cmd), 130)
 	}
 }

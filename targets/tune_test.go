@@ -124,7 +124,5 @@ func TestTuneInterrupted(t *testing.T) {
 		}
 		seen[r.ID] = true
 	}
-	if len(seen) != 40 {
-		t.Errorf("%d of 40 are finished, %d before", len(seen), before)
-	}
+	testkit.Equal(t, "finished", len(seen), 40)
 }
