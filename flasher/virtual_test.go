@@ -264,6 +264,57 @@ func TestIdentification(t *testing.T) {
 	})
 }
 
+// Inspect returns the core's program counter and memory, and neither resets nor stops it.
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, b *rig, tool string) {
+		p, data := created(t, tool, b.conf), []Segment{b.pattern(0, 0)} // it sleeps at its ninth byte
+		must(t, p.Do(t.Context(), Job{Erase: []boards.Sector{b.sector(0)}, Write: data, Verify: data, Restart: true}))
+		for range 2 {
+			pc, got, err := p.(inspector).Inspect(t.Context(), []Range{{data[0].Addr, 8}, {0xE000ED00, 4}})
+			must(t, err)
+			if pc&^2 != uint32(b.base)+8 || len(got) != 2 ||
+				!bytes.Equal(got[0].Data, data[0].Data[:8]) || got[1].Data[3] != 0x41 {
+				t.Errorf("pc %#x, read %v", pc, got)
+			}
+		}
+	})
+}
+
+// Errors name the cause: a difference, a probe that vanishes.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, b *rig, tool string) {
+		p := created(t, tool, b.conf)
+		job := Job{Erase: []boards.Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}}
+		must(t, p.Do(t.Context(), job))
+		job.Write[0] = b.pattern(0, 9) // what is there already need not be written
+		job.Verify = job.Write
+		first := job.Write[0].Data[0x20]
+		weak := 0x10&^(first&0x10) | 1&^first | 2&^first
+		for _, c := range []struct {
+			name   string
+			faults chipkeeper.Faults
+			want   failure.Class
+		}{
+			{"a weak bit", chipkeeper.Faults{Weak: map[uint32]byte{0x20: weak}}, failure.Verify},
+			{"unplugged", chipkeeper.Faults{UnplugAfter: 300}, failure.Flash},
+		} {
+			b.ask("faults", &c.faults)
+			err := p.Do(t.Context(), job)
+			got := failure.Of(err)
+			if got == failure.Flash && c.want == failure.Verify {
+				got = c.want // a programmer may find it while it writes
+			}
+			if err == nil || got != c.want {
+				t.Errorf("%s: class %v, want %v: %v", c.name, got, c.want, err)
+			}
+		}
+		b.ask("faults", &chipkeeper.Faults{})
+		must(t, p.Do(t.Context(), job))
+	})
+}
+
 // shell is a command that runs a script.
 func shell(script string) command.Command {
 	return command.Command{Path: "/bin/sh", Args: []string{"-c", script}}
