@@ -7,12 +7,13 @@ import sys
 import tarfile
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import boardsmith
 import networks
 import numpy as np
-from boardsmith import check, frontends
+from boardsmith import check, fixedpoint, frontends
 from networks import Quantizer
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
@@ -121,6 +122,14 @@ class Pairs(unittest.TestCase):
             self.assertTrue(report.verdict.verified, report.verdict)
             names = [t.name for t in (*model.graph.input, *model.graph.output)]
             self.assertEqual([t.name for t in (*report.inputs, *report.outputs)], names)
+
+    def test_differs(self):
+        """A layer that differs from ONNX by more than one unit is named."""
+        library, model = networks.library(self), layer("Gemm", 3, 8, constants=((5, 8), (5,)), transB=1)
+        with unittest.mock.patch.object(fixedpoint, "multiplier", return_value=(1 << 30, -3)):
+            with self.assertRaisesRegex(boardsmith.ExportError, r"QuantizeLinear \(node t3_q.*differs from ONNX's by"):
+                frontends.export_onnx(model, self.path, library=library)
+            self.assertFalse(self.path.exists())
 
     def test_without_tvm(self):
         """TVM is not needed, and its options are refused."""
