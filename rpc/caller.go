@@ -55,7 +55,7 @@ func (c *caller) lookup(ctx context.Context, name string) (uint64, error) {
 
 // call exchanges the CallFunc in c.request and returns the reply's values, which are valid until the next exchange.
 func (c *caller) call(ctx context.Context) ([]tvmrpc.Value, error) {
-	if err := c.grant(ctx, true); err != nil {
+	if err := c.regrant(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.exchange(ctx); err != nil {
@@ -91,7 +91,6 @@ const (
 	budgetFunction = "boardsmith.budget"
 	shortestBudget = time.Millisecond
 	longestBudget  = math.MaxInt32 * time.Millisecond
-	ownBudget      = 5 * time.Second // is enough for a function that reads or writes all memory once
 )
 
 // margin returns the time between a budget's end and limit, the host's deadline: the device needs it to reset and to
@@ -116,15 +115,11 @@ func (c *caller) nextBudget(ctx context.Context) (want, tolerance time.Duration)
 	return min(max(want, shortestBudget), longestBudget), tolerance
 }
 
-// grant sends the budget of the next call, unless the device already has about the same. A call of the firmware's own
-// functions ends by itself: for it, only a short budget is replaced, which an earlier call left. It keeps c.request.
-func (c *caller) grant(ctx context.Context, own bool) error {
+// grant sends the budget of the next call, unless the device already has about the same. It keeps c.request.
+func (c *caller) grant(ctx context.Context) error {
 	b := &c.grants
 	want, tolerance := c.nextBudget(ctx)
-	switch {
-	case b.missing, b.granted != 0 && (b.granted-want).Abs() <= tolerance:
-		return nil
-	case own && (b.granted == 0 || b.granted >= min(want, ownBudget)):
+	if b.missing || b.granted != 0 && (b.granted-want).Abs() <= tolerance {
 		return nil
 	}
 
@@ -164,6 +159,15 @@ func (c *caller) sendBudget(ctx context.Context, d time.Duration) error {
 
 // budgetMS returns a budget in milliseconds, rounded up: 0 would mean the device's default.
 func budgetMS(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
+
+// regrant is grant for an internal call. It sends a budget only if an earlier call left one, which may be too
+// short.
+func (c *caller) regrant(ctx context.Context) error {
+	if c.grants.granted == 0 {
+		return nil
+	}
+	return c.grant(ctx)
+}
 
 var errResult = tvmrpc.Errorf("invalid result of a call")
 

@@ -91,7 +91,7 @@ func (s *Session) pass(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, e
 		data, err := s.read(ctx, p.Tensor, int(p.Size), nil)
 		return &tvmrpc.Packet{Code: tvmrpc.CodeCopyAck, Data: data}, err
 	case tvmrpc.CodeCallFunc:
-		if err := s.grant(ctx, false); err != nil {
+		if err := s.grant(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -194,7 +194,7 @@ func (s *Session) callFunction(ctx context.Context, f Function, args []any) (any
 	if err := s.checkFunction(f); err != nil {
 		return nil, err
 	}
-	if err := s.grant(ctx, s.handles[f.name] == f.handle); err != nil {
+	if err := s.grant(ctx); err != nil {
 		return nil, err
 	}
 

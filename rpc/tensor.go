@@ -281,6 +281,9 @@ func (s *Session) fill(ctx context.Context, t *Tensor, seed uint64) error {
 	if err := s.checkResolved(fillFunction); err != nil {
 		return err
 	}
+	if err := s.grant(ctx); err != nil {
+		return err
+	}
 
 	_, err = s.callScalar(ctx, handle, tvmrpc.TensorOf(&t.ref), tvmrpc.Int(int64(seed)))
 	return err

@@ -169,20 +169,17 @@ func TestBudgetIsSentOncePerDeadline(t *testing.T) {
 	wantEqual(t, len(d.Requests), 1+1+3+150) // two functions looked up
 }
 
-// TestOwnFunctionsNeedLittle: a request of the firmware's own functions keeps the budget of an earlier call, unless
-// that is short: then it has the time of its own context.
-func TestOwnFunctionsNeedLittle(t *testing.T) {
+// TestInternalCallHasOwnBudget: an internal request has the time of its own context, not the budget of an earlier short
+// call.
+func TestInternalCallHasOwnBudget(t *testing.T) {
 	var budgets []int64
 	s := open(t, budgeted(&budgets))
 	ctx := within(t, time.Hour)
 	f := value(s.Function(ctx, "fail"))(t)
-	for limit, sent := range map[time.Duration]int{10 * time.Second: 1, time.Second: 2} {
-		budgets = nil
-		_, _ = f.Call(within(t, limit))
-		_, _ = value(s.SystemLib(within(t, limit)))(t).Function(ctx, "negate")
-		if len(budgets) != sent || sent == 2 && budgets[1] < 1000*1000 {
-			t.Errorf("after a call of %v the device got the budgets %v", limit, budgets)
-		}
+	_, _ = f.Call(within(t, time.Second))
+	_, _ = value(s.SystemLib(within(t, time.Second)))(t).Function(ctx, "negate")
+	if len(budgets) != 2 || budgets[1] < 1000*1000 {
+		t.Errorf("the device got the budgets %v", budgets)
 	}
 }
 
