@@ -106,9 +106,9 @@ func (s *Session) enter(ctx context.Context) error {
 
 // SetBudget fixes the time budget of each following call of a function on the device, whatever its deadline. With 0,
 // the initial value, the budget follows each call's deadline (its context's, else Options.Timeout), less a tenth,
-// which is limited to 200 ms to 2 s and to half the time. A call that exceeds its budget returns a *fault.Error of
-// fault.ReasonTimeout, and the device is reset. On a device without boardsmith.budget only the host's timeout ends a
-// call, and with it the session. Errors: those of ctx.
+// which is limited to 200 ms to 2 s and to half the time. Module.Time has it for each sample. A call that exceeds its
+// budget returns a *fault.Error of fault.ReasonTimeout, and the device is reset. On a device without boardsmith.budget
+// only the host's timeout ends a call, and with it the session. Errors: those of ctx.
 func (s *Session) SetBudget(ctx context.Context, d time.Duration) error {
 	if err := s.take(ctx); err != nil {
 		return err

@@ -33,8 +33,8 @@ func (o TimeOptions) Check() error {
 }
 
 // Time measures a function of the module with the device's clock. Each sample is the mean of Number calls, in
-// seconds per call, after one call that is not counted. The whole measurement must end within ctx's deadline, else
-// the session's timeout. A device measures one function at a time.
+// seconds per call, after one call that is not counted. Each of them has the whole time budget (Session.SetBudget), and
+// the measurement must end within ctx's deadline, else the session's timeout. A device measures one function at a time.
 func (m Module) Time(ctx context.Context, fn string, o TimeOptions, args ...any) ([]float64, error) {
 	if err := o.Check(); err != nil {
 		return nil, fmt.Errorf("timing %s: %w", fn, err)

@@ -49,6 +49,7 @@ func TestWatchdogIsFed(t *testing.T) {
 		{"endless-call", sceneBudgetMS/sceneTickMS + 1, 0, "4"},
 		{"endless-call-without-budget", sceneBudgetMS/sceneTickMS + 1, 0, "4"},
 		{"short-budget", 6, 0, "4"},
+		{"endless-sample", 4 + 4 + 6, 0, "4"},
 	} {
 		t.Run(c.scene, func(t *testing.T) {
 			said := runFake(t, program, c.scene)

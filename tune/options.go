@@ -68,12 +68,14 @@ func (o *Options) emit(e Event) {
 	}
 }
 
+const callTimeout = 10 * time.Second // the default
+
 // withDefaults returns the options with each default in place of its zero value.
 func (o Options) withDefaults() Options {
 	setDefault(&o.Samples, 3)
 	setDefault(&o.MinSample, time.Millisecond)
 	setDefault(&o.BuildTimeout, time.Minute)
-	setDefault(&o.CallTimeout, 10*time.Second)
+	setDefault(&o.CallTimeout, callTimeout)
 	setDefault(&o.StepTimeout, 30*time.Second)
 	setDefault(&o.Every, 100)
 	setDefault(&o.Drift, 0.05)
@@ -99,8 +101,11 @@ func setDefault[T int | float64 | time.Duration](field *T, value T) {
 	}
 }
 
-// measureTimeout limits a candidate's whole measurement. The steps before and after it use the same limit, since a
-// change of the limit is sent to the device.
+// budget limits one call on the device: of a candidate, or as many as a sample of it takes. The last batch that the
+// device tries for a sample's length is less than twice as long, and one call.
+func (o *Options) budget() time.Duration { return o.CallTimeout + 2*o.MinSample }
+
+// measureTimeout limits a candidate's whole measurement.
 func (o *Options) measureTimeout() time.Duration { return 10*o.CallTimeout + o.StepTimeout }
 
 // flashTimeout limits steps that may write flash.

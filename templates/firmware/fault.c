@@ -255,10 +255,15 @@ void fault_expect_reset(void) {
 
 void boardsmith_call_begins(TVMFunctionHandle f) {
   call.start = boardsmith_port.ticks(boardsmith_port.ctx);
-  call.used_ms = 0;
+  call.used_ms = 0;  // before a tick counts
   call.text_bytes = 0;
   call.in_progress = 1;
   mark_active((uint32_t)(uintptr_t)f);
+  fault_budget_begins();
+}
+
+void fault_budget_begins(void) {
+  call.used_ms = 0;
   if (call.budget_ms != NO_BUDGET) {
     call.has_alarm = 1;
     fault_alarm(call.budget_ms);

@@ -95,6 +95,9 @@ fault_call_t fault_tick(uint32_t ms);
 // Returns the current call's budget in ms, set by the session's host, else the board's own; UINT32_MAX: no budget.
 uint32_t fault_budget_ms(void);
 
+// Counts the current call's budget from now. A timed call has the whole one for each of its samples.
+void fault_budget_begins(void);
+
 // A failed assert: TVMPlatformAbort with the place and the condition as the text of the failed check. Does not return.
 _Noreturn void fault_assertion(const char* file, unsigned line, const char* expression);
 

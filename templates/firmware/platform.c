@@ -10,6 +10,7 @@
 
 #include "about.h"
 #include "crt_config.h"
+#include "fault.h"
 #include "port.h"
 #include "samples.h"
 
@@ -47,6 +48,7 @@ tvm_crt_error_t TVMPlatformTimerStart(void) {
     return kTvmErrorPlatformTimerBadState;
   }
   timer_runs = true;
+  fault_budget_begins();
   boardsmith_port.ticks_align(boardsmith_port.ctx);
   samples_start();
   port_measure(1);

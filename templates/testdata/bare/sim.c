@@ -190,6 +190,18 @@ static void short_budget(void) {
   hang(1000);
 }
 
+// The warm-up of a timed call, then two samples, of which the last one hangs.
+static void endless_sample(void) {
+  boardsmith_session_begins();
+  set_budget(50);
+  begin_call();
+  hang(4);
+  fault_budget_begins();
+  hang(4);
+  fault_budget_begins();
+  hang(1000);
+}
+
 static void stuck_after_call(void) {
   long_call();
   boardsmith_call_ends();
@@ -296,6 +308,7 @@ static const struct {
     {"endless-call", endless_call},
     {"endless-call-without-budget", endless_call_without_budget},
     {"short-budget", short_budget},
+    {"endless-sample", endless_sample},
     {"stuck-after-call", stuck_after_call},
     {"slow-uart", slow_uart},
     {"dead-uart", dead_uart},
