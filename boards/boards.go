@@ -71,7 +71,8 @@ type Board struct {
 	// only while the main loop runs, or a call is within its time budget. 0, the default: none
 	WatchdogMS int `json:"watchdog_ms,omitzero" is:"0..1048576"`
 
-	// ms, the time limit of a call if its host sets no other budget; default 600000 by CPU. 0: no limit
+	// ms, the time limit of a call, or of each sample of a timed one, if its host sets no other budget; default 600000 by
+	// CPU. 0: no limit
 	BudgetMS int `json:"budget_ms,omitzero" is:"0..1073741824"`
 
 	// what the firmware logs to the host: `error`, `warn`, `info`, the default, or `debug`

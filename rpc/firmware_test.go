@@ -110,6 +110,23 @@ func TestFirmwareRunsOperators(t *testing.T) {
 	wantEqual(t, value(operator(t, s, "count").Call(ctx))(t), int64(1+3*5+1), "timing called it until")
 }
 
+// TestSampleHasWholeBudget: the samples of a timed call take longer together than its budget.
+func TestSampleHasWholeBudget(t *testing.T) {
+	ctx := testkit.Context(t)
+	testkit.Need(t, "make", "cc")
+	link := value(transport.StartProcess(t.Context(), transport.ProcessConfig{
+		Path: value(buildFirmware())(t),
+		Env:  []string{"BOARDSMITH_FAULT_FILE=" + filepath.Join(t.TempDir(), "fault")}, // else budgets have no effect
+	}))(t)
+	t.Cleanup(func() { link.Close() })
+	s := session(t, link, rpc.Options{})
+	must(t, s.SetBudget(ctx, time.Second))
+
+	m := library(t, s)
+	samples := value(m.Time(ctx, "count", rpc.TimeOptions{Repeat: 8, MinRepeat: 150 * time.Millisecond}))(t)
+	wantEqual(t, len(samples), 8)
+}
+
 // With noise, a session works or ends with an error that has a class; results are never wrong. A later session
 // without noise works.
 func TestFirmwareSurvivesNoise(t *testing.T) {
